@@ -143,7 +143,7 @@ def read_conditions(sweep: Sweep, select: str = "") -> list[Condition]:
 
 
 def selection_split(conditions: list[Condition]) -> str:
-    """Whose samples selected the step sizes: `test`, `validation`, or `test or validation`."""
+    """The split that selected the step sizes: `test`, `validation`, or `test or validation`."""
     return " or ".join(sorted({c.choice.split for c in conditions if c.choice}))
 
 

@@ -68,7 +68,7 @@ class PeerLoop:
         raise NotImplementedError
 
     def _explained(self, error: _core.Error) -> _core.Error:
-        """The error that ends the run, with what only the program knows of it."""
+        """The error that ends the run, with the details that only the program has."""
         return error
 
     def _pending(self) -> _core.Request:

@@ -136,7 +136,7 @@ def run_to_end(options: Namespace, handler: RequestHandler, hosted: list[int]) -
         if background is not None:
             background.stop()
 
-    # The handlers come first: the log's existence tells others that the run has begun.
+    # The handlers come first: the log's existence means that the run has begun.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, stop)
     background = start(

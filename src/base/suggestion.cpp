@@ -31,7 +31,7 @@ std::size_t edits(std::string_view a, std::string_view b) {
 }  // namespace
 
 std::string nearest_name(std::string_view word, const std::vector<std::string>& names) {
-  constexpr std::size_t kLongest = 64;  // of a name that somebody mistypes
+  constexpr std::size_t kLongest = 64;  // of a mistyped name
   if (word.empty() || word.size() > kLongest) return {};
   std::size_t fewest = std::max<std::size_t>(1, word.size() / 3) + 1;
   std::string nearest;

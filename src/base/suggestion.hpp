@@ -1,4 +1,4 @@
-// What a person who mistyped a name may have meant.
+// Suggestions for a mistyped name.
 #pragma once
 
 #include <string>
@@ -7,9 +7,9 @@
 
 namespace gossamer {
 
-/// The name that `word` is most likely a misspelling of: the first of those that take the fewest
-/// insertions, deletions, replacements and swaps of neighbouring letters; empty if none takes at
-/// most one of these for every three letters of `word`, and at least one. Letters are bytes.
+/// The first of the names at the least edit distance from `word`: insertions, deletions,
+/// replacements and swaps of neighbouring letters. Empty if this distance is larger than one edit
+/// for every three letters of `word`, and larger than 1. Letters are bytes.
 std::string nearest_name(std::string_view word, const std::vector<std::string>& names);
 
 /// The end of a message about an unknown `word`: " (did you mean 'ring'?); there are: path, ring",

@@ -43,8 +43,8 @@ std::vector<std::string> names_of(const CLI::App& app) {
   return names;
 }
 
-/// About the first argument that `app` does not know, after `error`; empty if it is not a matter of
-/// names.
+/// Suggestion for the first argument that `app` does not define, after `error`; empty if the error
+/// is not about a name.
 std::string unknown_name(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
   if (argc < 2) return {};
   const std::vector<std::string> names = names_of(app);

@@ -83,7 +83,7 @@ struct AttackKind {
   std::function<Result<double>(int peers, int hostile)> default_strength = nullptr;
   bool reads_honest_rows = false;  ///< the rows of all peers of the round: only in one process
   bool remembers = false;  ///< it keeps state from round to round, which no checkpoint contains
-  /// What becomes of the hostile peers' samples. Null: the kind changes no data.
+  /// How the hostile peers' samples are changed. Null: the kind changes no data.
   std::function<Result<Poisoning>(const ParameterValues&)> poison = nullptr;
   /// k: a hostile peer sends no row to honest peers in every k-th round. Null: it always sends.
   std::function<Result<Round>(const ParameterValues&)> silent_every = nullptr;

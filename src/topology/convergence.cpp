@@ -118,7 +118,7 @@ double traced_variance(const MixingMatrix& w, double decay) {
 
 /// Simulates Definition A with noise of ±1. The mean is left out, because its variance is known.
 double simulated_variance(const MixingSchedule& schedule, double decay) {
-  const int n = schedule.peers(), period = std::max(schedule.period(), 1);
+  const int n = schedule.peers(), period = schedule.period();
   const auto whole_periods = [period](double rounds) {
     return static_cast<Round>(period) * static_cast<Round>(std::ceil(rounds / period));
   };

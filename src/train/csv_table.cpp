@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <utility>
 
@@ -89,6 +90,11 @@ Status CsvReader::read(const std::string& file) {
                                   fmt::join(columns_.names, ", ")));
   }));
   if (table_.count == before) return data_error(fmt::format("{}: no samples in it", file));
+  if (table_.count > std::numeric_limits<std::uint32_t>::max() ||
+      columns_.count > std::numeric_limits<std::int32_t>::max())
+    return data_error(
+        fmt::format("{}: {} samples of {} features are more than this program can number", file,
+                    table_.count, columns_.count - 1));
   return {};
 }
 

@@ -52,7 +52,8 @@ class CsvReader {
   explicit CsvReader(const CsvOptions& options);
 
   /// Adds the samples of a file. Errors: (data, beginning with the file and the line) as of
-  /// read_csv(), a field that is no number, columns or a class unlike the others', no samples;
+  /// read_csv(), a field that is no number, columns or a class unlike the others', no samples, or
+  /// more than a data set can number;
   /// (invalid) data.target is no column. What it has read of a bad file stays in the table.
   Status read(const std::string& file);
   /// The training files have been read: no class is added from here on.

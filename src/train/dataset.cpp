@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <numeric>
+
 #include "train/validation.hpp"
 
 namespace gossamer::train {
@@ -29,6 +31,19 @@ void scale(Dataset& data) {
 }
 
 }  // namespace
+
+void give_to_peers(Dataset& data, const DatasetContext& context,
+                   std::span<const std::size_t> sizes) {
+  data.own = true;
+  data.natural_shards.resize(static_cast<std::size_t>(context.peers));
+  std::uint32_t first = 0;
+  for (std::size_t k = 0; k < context.hosted.size(); ++k) {
+    auto& shard = data.natural_shards[static_cast<std::size_t>(context.hosted[k])];
+    shard.resize(sizes[k]);
+    std::iota(shard.begin(), shard.end(), first);
+    first += static_cast<std::uint32_t>(sizes[k]);
+  }
+}
 
 void standardise(Dataset& data, std::span<const ShardSummary> shards) {
   const std::size_t width = data.feature_count();

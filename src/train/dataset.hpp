@@ -35,7 +35,7 @@ struct Dataset {
   bool own = false;
   /// own: a summary of each peer's shard, by peer, known for the peers of this process.
   std::vector<ShardSummary> own_shards;
-  /// data.partition = own: what a sample is made of, for people, and the same at all peers.
+  /// data.partition = own: description of a sample, for messages; the same at all peers.
   std::string sample_description;
   /// The features before they are standardised, count × feature_count(), as long as the scales are
   /// not final; else empty.
@@ -63,6 +63,11 @@ struct DatasetContext {
   double validation = 0;         ///< fraction of the training samples that no peer trains on
   EvaluationSplit evaluate = EvaluationSplit::test;
 };
+
+/// The training samples of `data` become own data: the first sizes[0] those of the first peer of
+/// context.hosted, the next sizes[1] those of the second, … A size for each of them.
+void give_to_peers(Dataset& data, const DatasetContext& context,
+                   std::span<const std::size_t> sizes);
 
 /// Standardises the features of a data set that has unscaled ones, with the scales of all `shards`
 /// together (pooled_scales()); leaves them as they are if no shard is known. May be repeated.

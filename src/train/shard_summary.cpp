@@ -28,18 +28,19 @@ ShardSummary summarise(std::span<const double> rows, std::size_t width) {
   GOSSAMER_CHECK(samples > 0, "a summary of no sample");
   const auto n = static_cast<double>(samples);
   ShardSummary summary{samples, std::vector<double>(width), std::vector<double>(width)};
-  for (std::size_t f = 0; f < width; ++f) {
-    double mean = 0, square = 0;
-    bool constant = true;
-    for (std::size_t i = 0; i < samples; ++i) {
-      mean += rows[i * width + f] / n;
-      constant = constant && rows[i * width + f] == rows[f];
+  std::vector<bool> constant(width, true);
+  for (std::size_t i = 0; i < samples; ++i)
+    for (std::size_t f = 0; f < width; ++f) {
+      summary.means[f] += rows[i * width + f] / n;
+      constant[f] = constant[f] && rows[i * width + f] == rows[f];
     }
-    for (std::size_t i = 0; i < samples; ++i)
-      square += (rows[i * width + f] - mean) * (rows[i * width + f] - mean) / n;
-    summary.means[f] = constant ? rows[f] : mean;
-    summary.variances[f] = constant ? 0 : square;
-  }
+  for (std::size_t f = 0; f < width; ++f)
+    if (constant[f]) summary.means[f] = rows[f];
+  for (std::size_t i = 0; i < samples; ++i)
+    for (std::size_t f = 0; f < width; ++f) {
+      const double apart = rows[i * width + f] - summary.means[f];
+      summary.variances[f] += apart * apart / n;
+    }
   return summary;
 }
 

@@ -1,5 +1,5 @@
-// What the processes of a network tell each other of the data that each keeps to itself
-// (data.partition = "own"): sizes and moments, never samples.
+// The summaries of the peers' own data (data.partition = "own") that the processes of a network
+// exchange: sizes and moments, never samples.
 #pragma once
 
 #include <cstdint>

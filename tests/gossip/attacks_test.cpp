@@ -300,6 +300,32 @@ TEST_CASE("hostile peers in processes of their own send the messages that need n
   }
 }
 
+namespace {
+
+/// Eight rounds of six peers on a complete graph; a step takes longer than a message. `plan`
+/// outlives the run.
+struct SilenceRun {
+  SilenceRun(const AttackPlan& plan, Policy policy)
+      : network("complete", 6, 20, options_of(plan, policy)) {
+    network.run("dpsgd", {}, 8, &trainer);
+    REQUIRE(network.fault == "");
+    CHECK(network.finished == 6);
+  }
+  static NetworkOptions options_of(const AttackPlan& plan, Policy policy) {
+    NetworkOptions options;
+    options.policy = policy;
+    options.attack = &plan;
+    options.step_time = std::chrono::milliseconds(3);
+    options.links = {std::chrono::milliseconds(1), 0};
+    return options;
+  }
+
+  PullTrainer trainer{6, 20, 0.05F};
+  Network network;
+};
+
+}  // namespace
+
 TEST_CASE("a silent round is every k-th one from the first, from hostile to honest peers") {
   const AttackPlan plan{.hostile = {1, 4}, .from = 3, .silent_every = 2};
   for (Round t = 0; t < 9; ++t) CHECK(plan.withholds(1, 0, t) == (t >= 3 && t % 2 == 1));
@@ -311,42 +337,24 @@ TEST_CASE("a silent round is every k-th one from the first, from hostile to hone
 
 TEST_CASE("silence under deadline: both ends mix without the other's row, and nobody else does") {
   const AttackPlan plan{.hostile = {0, 3}, .from = 1, .silent_every = 1};
-  NetworkOptions options;
-  options.policy = Policy::deadline;
-  options.attack = &plan;
-  options.step_time = std::chrono::milliseconds(3);
-  options.links = {std::chrono::milliseconds(1), 0};
-  PullTrainer trainer(6, 20, 0.05F);
-  Network network("complete", 6, 20, options);
-  network.run("dpsgd", {}, 8, &trainer);
-  REQUIRE(network.fault == "");
-  CHECK(network.finished == 6);
+  const SilenceRun run(plan, Policy::deadline);
   std::set<std::tuple<int, Round, int>> expected, missing;
-  for (const auto& deviation : network.deviations)
+  for (const auto& deviation : run.network.deviations)
     missing.insert({deviation.peer, deviation.round, deviation.from});
   for (int i = 0; i < 6; ++i)
     for (int j = 0; j < 6; ++j)
       for (Round t = 1; t < 8; ++t)
         if (plan.is_hostile(i) != plan.is_hostile(j)) expected.insert({i, t, j});
   CHECK(missing == expected);
-  CHECK(network.deviations.size() == expected.size());
+  CHECK(run.network.deviations.size() == expected.size());
 }
 
 TEST_CASE(
     "silence under async: honest peers never have a hostile row, and hostile ones have theirs") {
   const AttackPlan plan{.hostile = {0, 3}, .silent_every = 1};
-  NetworkOptions options;
-  options.policy = Policy::async;
-  options.attack = &plan;
-  options.step_time = std::chrono::milliseconds(3);
-  options.links = {std::chrono::milliseconds(1), 0};
-  PullTrainer trainer(6, 20, 0.05F);
-  Network network("complete", 6, 20, options);
-  network.run("dpsgd", {}, 8, &trainer);
-  REQUIRE(network.fault == "");
-  CHECK(network.finished == 6);
+  const SilenceRun run(plan, Policy::async);
   std::map<std::pair<bool, bool>, int> missing;  // by whether receiver and sender are hostile
-  for (const auto& deviation : network.deviations)
+  for (const auto& deviation : run.network.deviations)
     if (deviation.missing)
       ++missing[{plan.is_hostile(deviation.peer), plan.is_hostile(deviation.from)}];
   CHECK(missing[{false, true}] == 4 * 2 * 8);

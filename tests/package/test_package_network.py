@@ -172,39 +172,31 @@ def test_different_initial_parameters_are_refused(
     assert all(each.result()["steps"] == 5 for each in different)
 
 
-def test_a_gradient_that_is_not_finite_is_named(
-    configure: Configure, processes: Processes, tmp_path: Path
-) -> None:
+def output_of_a_nan(configure: Configure, processes: Processes, out: Path, *options: str) -> str:
+    """What peer 2 of 4 prints, whose gradient is NaN in step 5. It ends, and the others go on."""
     config = configure(4, 20)
     started = [
-        processes.start(
-            "loop.py",
-            config,
-            peer,
-            tmp_path / "out",
-            *(["nan=5", "checked=1"] if peer == 2 else []),
-        )
+        processes.start("loop.py", config, peer, out, *(["nan=5", *options] if peer == 2 else []))
         for peer in range(4)
     ]
     assert started[2].wait() != 0
-    assert "the gradient of parameter bias is not finite in local step 5" in started[2].output
     assert all(started[peer].result()["steps"] == 20 for peer in (0, 1, 3))
+    return started[2].output
+
+
+def test_a_gradient_that_is_not_finite_is_named(
+    configure: Configure, processes: Processes, tmp_path: Path
+) -> None:
+    output = output_of_a_nan(configure, processes, tmp_path / "out", "checked=1")
+    assert "the gradient of parameter bias is not finite in local step 5" in output
 
 
 def test_a_peer_that_diverges_names_the_parameter(
     configure: Configure, processes: Processes, tmp_path: Path
 ) -> None:
-    config = configure(4, 20)
-    started = [
-        processes.start(
-            "loop.py", config, peer, tmp_path / "out", *(["nan=5"] if peer == 2 else [])
-        )
-        for peer in range(4)
-    ]
-    assert started[2].wait() != 0
-    assert "peer 2 diverged: in round 5" in started[2].output
-    assert "parameter bias is not finite after local step 5" in started[2].output
-    assert all(started[peer].result()["steps"] == 20 for peer in (0, 1, 3))
+    output = output_of_a_nan(configure, processes, tmp_path / "out")
+    assert "peer 2 diverged: in round 5" in output
+    assert "parameter bias is not finite after local step 5" in output
 
 
 @pytest.fixture

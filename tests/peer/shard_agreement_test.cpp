@@ -1,4 +1,4 @@
-// The sizes and moments of shards that processes tell each other at the start, whole or in pages;
+// The sizes and moments of shards that processes exchange at the start, whole or in pages;
 // and the file from which a latecomer reads them.
 #include <cmath>
 #include <cstring>

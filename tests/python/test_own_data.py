@@ -1,4 +1,4 @@
-"""Data that each peer has to itself: one network of processes that share no sample."""
+"""Own data of each peer: one network of processes that share no sample."""
 
 import json
 import random

@@ -1,4 +1,4 @@
-// Data that each peer has to itself: its files, its shard, and the scales that all peers share.
+// Own data of each peer: its files, its shard, and the scales that all peers share.
 #include <fmt/format.h>
 
 #include <cmath>

@@ -19,8 +19,8 @@ task<void> StreamingMixer::begin(Round t, Channel channel, MixedRow& row) {
     stream.own_weight = static_cast<float>(view.own_weight(*matrix, t));
   }
   // A peer without in-neighbours copies its row: while neighbours read the one half, it writes the
-  // other. On a GPU it copies even where none reads, so that its halves are swapped when those of
-  // the others are, and graphs, captured for the rows where they lie, are found again.
+  // other. On a GPU it copies even if no neighbour reads: all peers then swap halves in the same
+  // rounds, and graphs that were captured for these row addresses are reused.
   const bool alone =
       stream.neighbours.empty() && !stream.own_weight && view.out_neighbours(*matrix, t).empty();
   if (alone && context_.process.device().host_accessible()) co_return;

@@ -1,9 +1,9 @@
 // UBAR, in two stages: of the N neighbours' rows, the N − b nearest to the peer's own row are
-// candidates; of these, the ones stay whose loss on a batch of the peer's own samples is not larger
-// than that of the own row, or the one of least loss, if there are none. The mix is
-//   α x_i + (1 − α) · the mean of the rows that stay.
-// Where no row is left, x_i does not change. Of W only the graph is used. In a run that trains
-// nothing, there are no losses, and all candidates stay.
+// candidates. A candidate is kept if its loss on a batch of the peer's own samples is not larger
+// than the loss of the own row; if no candidate is, the one of least loss is kept. The mix is
+//   α x_i + (1 − α) · the mean of the kept rows.
+// If there is no candidate, x_i does not change. Of W only the graph is used. In a run without
+// training there are no losses, and all candidates are kept.
 #include <algorithm>
 #include <limits>
 

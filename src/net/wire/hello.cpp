@@ -195,7 +195,7 @@ std::string first_difference(const std::string& theirs, const std::string& ours)
     return a != there.end() && b != here.end() && a->second == b->second;
   });
   if (names.empty()) return {};
-  // One that both have says more: the others follow from it, as the keys of another kind do.
+  // A setting of both sides is preferred: a different kind, for example, brings different keys.
   const auto both = std::ranges::find_if(
       names, [&](std::string_view name) { return there.contains(name) && here.contains(name); });
   const std::string_view first = both == names.end() ? *names.begin() : *both;
@@ -206,21 +206,21 @@ std::string first_difference(const std::string& theirs, const std::string& ours)
 }
 
 std::string describe(HandshakeResult result, const Identity& theirs, const Identity& ours, int id) {
-  const std::string why = why_they_differ(result, theirs, ours);
+  const auto why = [&] { return why_they_differ(result, theirs, ours); };
   switch (result) {
     case HandshakeResult::accepted: return "nothing is wrong";
     case HandshakeResult::wrong_version:
       return differ("protocol version", std::to_string(theirs.protocol),
                     std::to_string(ours.protocol));
-    case HandshakeResult::wrong_run: return differ("run", theirs.run_id, ours.run_id) + why;
+    case HandshakeResult::wrong_run: return differ("run", theirs.run_id, ours.run_id) + why();
     case HandshakeResult::wrong_peers:
       return differ("number of peers", std::to_string(theirs.peers), std::to_string(ours.peers)) +
-             why;
+             why();
     case HandshakeResult::wrong_topology:
-      return differ("topology", theirs.topology, ours.topology) + why;
-    case HandshakeResult::wrong_model: return differ("model", theirs.model, ours.model) + why;
+      return differ("topology", theirs.topology, ours.topology) + why();
+    case HandshakeResult::wrong_model: return differ("model", theirs.model, ours.model) + why();
     case HandshakeResult::wrong_configuration:
-      return differ("shared configuration", theirs.configuration, ours.configuration) + why;
+      return differ("shared configuration", theirs.configuration, ours.configuration) + why();
     case HandshakeResult::unknown_id:
       return fmt::format("there is no peer {} in a network of {}", id, ours.peers);
     case HandshakeResult::not_hosted: return "the requested peer does not live at this address";

@@ -44,7 +44,7 @@ Result<std::vector<int>> hostile_peers(const Config& config) {
   return peers;
 }
 
-/// An attack on data, against what brings the data.
+/// Whether an attack on data fits the source of the data.
 Status check_poisoning(const Config& config) {
   const std::string& name = config.attack.kind;
   if (config.model.kind == kExternalModel)

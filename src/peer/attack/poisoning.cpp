@@ -57,7 +57,7 @@ Status poison(train::Dataset& data, const train::Shards& shards, const gossip::A
   if (backdoor != nullptr && data.own)
     return invalid_error(
         "attack.kind: the trigger of 'backdoor' has the largest value of all samples, which no "
-        "process knows where each peer has its own data (data.partition = own); choose another "
+        "process can compute if each peer has its own data (data.partition = own); choose another "
         "attack, or other data");
   const float value = largest_feature(data);
   for (const int peer : plan.hostile) {

@@ -36,7 +36,7 @@ Result<ShardAgreement> ShardAgreement::make(Shards shards, std::size_t features)
   const std::size_t features_per_page = room / (16 * peers);
   if (sizes > net::kMaxContributionBytes || (features > 0 && features_per_page == 0))
     return invalid_error(fmt::format(
-        "data.partition: with own, the processes of a network tell each other the sizes and "
+        "data.partition: with own, the processes of a network exchange the sizes and "
         "moments of all shards, which for {} peers do not fit into a message; at most {} can",
         peers, net::kMaxContributionBytes / (features > 0 ? 24 : 8)));
   return ShardAgreement(std::move(shards), features, features_per_page);
@@ -70,7 +70,7 @@ std::string ShardAgreement::contribution(int page) const {
 }
 
 Status ShardAgreement::merge(int page, const std::string& bytes) {
-  const Error nonsense{ErrorKind::lost_peer, "what it says of the peers' shards makes no sense"};
+  const Error nonsense{ErrorKind::lost_peer, "its summary of the peers' shards makes no sense"};
   const std::size_t first = first_feature(page), count = end_feature(page) - first;
   const std::size_t numbers = 1 + 2 * count;  // of a peer
   if (bytes.size() != 8 * numbers * shards_.size()) return nonsense;
@@ -96,11 +96,11 @@ Status ShardAgreement::merge(int page, const std::string& bytes) {
   return {};
 }
 
-/// Whoever spoke first was believed: one of the two partners is wrong, or who told them.
+/// The first summary was merged unverified: it may be the wrong one, or the partner's may be.
 Error ShardAgreement::contradiction(std::size_t peer) {
   return {ErrorKind::lost_peer,
-          fmt::format("what it says of peer {}'s shard contradicts what this process has, which it "
-                      "may have from another peer",
+          fmt::format("its summary of peer {}'s shard contradicts the one of this process, which "
+                      "may come from another peer",
                       peer)};
 }
 
@@ -109,7 +109,7 @@ Result<Shards> ShardAgreement::outcome() const {
   for (const auto& [summary, pages] : shards_) {
     if (std::ranges::find(pages, false) != pages.end())
       return Error{ErrorKind::lost_peer,
-                   fmt::format("no process has told the size of peer {}'s shard", shards.size())};
+                   fmt::format("no process has sent the size of peer {}'s shard", shards.size())};
     shards.push_back(summary);
   }
   return shards;

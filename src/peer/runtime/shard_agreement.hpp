@@ -1,5 +1,5 @@
-// What the processes of a network learn of each other's data before the first round, where each
-// peer has its own (data.partition = "own"): sizes and moments of the shards, in the all-gather at
+// The summaries of shards that the processes of a network exchange before the first round if each
+// peer has its own data (data.partition = "own"): sizes and moments, in the all-gather at
 // the start. A process that joins later reads them
 // from a run folder (peer/storage/shards_file.hpp).
 #pragma once
@@ -26,10 +26,10 @@ class ShardAgreement {
   /// What this process knows of a page, as net::AllGather::contribution: for each peer the number
   /// of samples and the moments of the page's features, in 8 bytes each, lowest byte first.
   std::string contribution(int page) const;
-  /// Adds what a partner knows of a page. Error (lost_peer): a clause that says how the
-  /// contribution makes no sense.
+  /// Merges a partner's contribution to a page. Error (lost_peer), worded as a clause: the
+  /// contribution is invalid or contradicts an earlier one.
   Status merge(int page, const std::string& contribution);
-  /// After the all-gather of all pages. Error (lost_peer): a shard that nobody knows.
+  /// After the all-gather of all pages. Error (lost_peer): a shard whose summary is missing.
   Result<Shards> outcome() const;
 
  private:

@@ -9,47 +9,44 @@
 #include "net/wire/frame.hpp"
 
 namespace gossamer::peer {
-
 namespace {
 
 /// Each page goes from one end of the graph to the other, in contributions of nearly their largest
 /// size.
-Status check_duration(const Setup& setup, int pages) {
+Status check_duration(int pages, int steps) {
   constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 30;  // to each neighbour
-  const auto messages =
-      static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(steps_to_reach_all(setup));
+  const auto messages = static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(steps);
   if (messages * net::kMaxContributionBytes <= kMostBytes) return {};
-  return invalid_error(fmt::format(
-      "data.partition: with own, the moments of all shards would take {} messages to each "
-      "neighbour "
-      "at the start, more than {}; set data.standardise = false and scale the files, or choose a "
-      "topology with a smaller diameter",
-      messages, kMostBytes / net::kMaxContributionBytes));
+  return invalid_error(
+      fmt::format("data.partition: with own, the moments of all shards would take {} messages to "
+                  "each neighbour at the start, more than {}; set data.standardise = false and "
+                  "scale the files, or choose a topology with a smaller diameter",
+                  messages, kMostBytes / net::kMaxContributionBytes));
 }
 
 }  // namespace
 
 Result<StartAgreement> StartAgreement::make(const Setup& setup, const std::vector<int>& hosted,
                                             const std::vector<gossip::Round>& rounds) {
-  StartAgreement agreement(setup, StartRoundAgreement(hosted, setup.nodes(), rounds));
+  StartAgreement agreement(setup, StartRoundAgreement(hosted, setup.nodes(), rounds),
+                           std::max(steps_to_reach_all(setup), 1));
   if (Shards own = setup.workload->own_shards(); !own.empty()) {
     GOSSAMER_TRY(agreement.shards_,
                  ShardAgreement::make(std::move(own), setup.workload->standardised_features()));
-    GOSSAMER_TRY_STATUS(check_duration(setup, agreement.shards_->pages()));
+    GOSSAMER_TRY_STATUS(check_duration(agreement.shards_->pages(), agreement.steps_));
   }
   return agreement;
 }
 
 net::AllGather StartAgreement::all_gather() {
-  const int steps = std::max(steps_to_reach_all(*setup_), 1);
   net::AllGather gather;
-  gather.steps = steps * (1 + (shards_ ? shards_->pages() : 0));
-  gather.contribution = [this, steps] {
-    const int page = sent_++ / steps - 1;
+  gather.steps = steps_ * (1 + (shards_ ? shards_->pages() : 0));
+  gather.contribution = [this] {
+    const int page = sent_++ / steps_ - 1;
     return page < 0 ? rounds_.contribution() : shards_->contribution(page);
   };
-  gather.merge = [this, steps](const std::string& contribution) {
-    const int page = (sent_ - 1) / steps - 1;
+  gather.merge = [this](const std::string& contribution) {
+    const int page = (sent_ - 1) / steps_ - 1;
     return page < 0 ? rounds_.merge(contribution) : shards_->merge(page, contribution);
   };
   return gather;

@@ -29,12 +29,13 @@ class StartAgreement {
   Result<Shards> shards() const;
 
  private:
-  StartAgreement(const Setup& setup, StartRoundAgreement rounds)
-      : setup_(&setup), rounds_(std::move(rounds)) {}
+  StartAgreement(const Setup& setup, StartRoundAgreement rounds, int steps)
+      : setup_(&setup), rounds_(std::move(rounds)), steps_(steps) {}
 
   const Setup* setup_;
   StartRoundAgreement rounds_;
   std::optional<ShardAgreement> shards_;
+  int steps_;     // in which one page, or the rounds, spread to all processes
   int sent_ = 0;  // contributions; one is merged before the next one is sent
 };
 

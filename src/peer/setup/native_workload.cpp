@@ -53,7 +53,7 @@ Result<std::unique_ptr<train::Learner<float>>> make_backdoor_test(const train::D
   GOSSAMER_TRY(train::Dataset triggered, triggered_samples(data, backdoor));
   train::LearnerRequest request;
   request.data = std::make_shared<const train::Dataset>(std::move(triggered));
-  request.shards = {{0}};  // nobody trains on them
+  request.shards = {{0}};  // for evaluation only
   request.sampling.batch = 1;
   request.model = model;
   return train::make_learner<float>(std::move(request), device);
@@ -129,7 +129,7 @@ class NativeWorkload final : public Workload {
 
   WorkloadSpec spec_;
   std::shared_ptr<train::Dataset> data_;  // of the learner, which copies what it is told to refresh
-  std::size_t standardised_features_;     // the same in all processes, whatever each knows
+  std::size_t standardised_features_;     // the same in all processes
   gpu::Device& device_;
   std::unique_ptr<train::Learner<float>> learner_;
   std::unique_ptr<train::Learner<float>> backdoor_test_;  ///< null: the run has no backdoor

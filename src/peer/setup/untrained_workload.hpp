@@ -15,8 +15,8 @@ namespace gossamer::peer {
 /// (seed, node).
 std::shared_ptr<Workload> make_untrained_workload(std::size_t length, std::uint64_t seed);
 
-/// In place of the workload of a run that is over, whose model or data are not here: rows of its
-/// tensors.
+/// Stands in for the workload of a finished run if its model or data are not on this machine: rows
+/// of the run's tensors.
 std::shared_ptr<Workload> make_recorded_workload(std::vector<train::ParameterBlock> blocks,
                                                  std::uint64_t seed);
 

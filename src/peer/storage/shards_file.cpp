@@ -104,8 +104,8 @@ Result<Shards> read_shards(const fs::path& folder, int node, const std::string& 
   const std::optional<fs::path> path = find_file(folder, node);
   if (!path)
     return data_error(fmt::format(
-        "{}: there is no such file, from which a process knows on what the peers agreed (their own "
-        "data, data.partition = own): copy a {}*{} of another run folder there",
+        "{}: there is no such file, which has the agreed summaries of the peers' own data "
+        "(data.partition = own): copy a {}*{} of another run folder there",
         file_of(folder, node).string(), kFilePrefix, kFileSuffix));
   GOSSAMER_TRY(const std::string text, read_file(*path, kMaxFileBytes));
   GOSSAMER_TRY(Shards shards, parse_shards(text, *path, run_id, own.size(), features));

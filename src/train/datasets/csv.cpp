@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <numeric>
 #include <set>
 
@@ -62,10 +61,10 @@ const ParameterSet<CsvOptions>& parameters() {
   return set;
 }
 
-/// The samples of the table that train and that test, and whose they are.
+/// The training and test samples of the table, and the number of training samples of each file.
 struct Samples {
   std::vector<std::size_t> train, test;
-  std::vector<std::size_t> shard_ends;  ///< in `train`: where the samples of each file end
+  std::vector<std::size_t> sizes;  ///< in `train`: the number of samples of each file
 };
 
 /// Divides the samples [begin, end) of one file by test_fraction, each part in the order of the
@@ -89,7 +88,7 @@ Status split(const CsvOptions& options, const std::string& file, std::uint32_t p
   std::sort(trains, order.end());
   samples.train.insert(samples.train.end(), order.begin(), trains);
   samples.test.insert(samples.test.end(), trains, order.end());
-  samples.shard_ends.push_back(samples.train.size());
+  samples.sizes.push_back(order.size() - tests);
   return {};
 }
 
@@ -103,9 +102,6 @@ Result<Samples> read_samples(const CsvOptions& options, const DatasetContext& co
     const std::string file = context.own ? file_of_peer(options.path, peer) : options.path;
     const std::size_t before = reader.table().count;
     GOSSAMER_TRY_STATUS(reader.read(file));
-    if (reader.table().count > std::numeric_limits<std::uint32_t>::max())
-      return data_error(fmt::format("{}: {} samples are more than this program can number", file,
-                                    reader.table().count));
     GOSSAMER_TRY_STATUS(split(options, file,
                               context.own ? static_cast<std::uint32_t>(peer) : kNoPeer, before,
                               reader.table().count, samples));
@@ -120,16 +116,6 @@ Result<Samples> read_samples(const CsvOptions& options, const DatasetContext& co
     for (std::size_t i = before; i < reader.table().count; ++i) samples.test.push_back(i);
   }
   return samples;
-}
-
-/// The shard of each peer that is hosted.
-void add_own_shards(const DatasetContext& context, const Samples& samples, Dataset& data) {
-  data.own = true;
-  data.natural_shards.resize(static_cast<std::size_t>(context.peers));
-  std::uint32_t sample = 0;
-  for (std::size_t k = 0; k < context.hosted.size(); ++k)
-    while (sample < samples.shard_ends[k])
-      data.natural_shards[static_cast<std::size_t>(context.hosted[k])].push_back(sample++);
 }
 
 std::string description_of(const CsvColumns& columns) {
@@ -158,7 +144,7 @@ Dataset assemble(const CsvOptions& options, const DatasetContext& context, const
     }
   if (context.own) {
     data.sample_description = description_of(columns);
-    add_own_shards(context, samples, data);
+    give_to_peers(data, context, samples.sizes);
   }
   if (!options.standardise) {
     data.features.assign(data.unscaled.begin(), data.unscaled.end());
@@ -183,7 +169,7 @@ Status check_options(const CsvOptions& options, const DatasetContext& context) {
   return {};
 }
 
-/// With peers that do not see each other's samples, each would number the classes by its own.
+/// With own data, peers would number classes differently unless class_names gives the order.
 Status check_classes(const CsvOptions& options, const DatasetContext& context,
                      const CsvReader& reader) {
   const CsvTable& table = reader.table();
@@ -209,15 +195,8 @@ Result<Dataset> make(const DatasetContext& context, const ParameterValues& value
   GOSSAMER_TRY_STATUS(check_options(options, context));
   CsvReader reader(options);
   GOSSAMER_TRY(const Samples samples, read_samples(options, context, reader));
-  const CsvTable& table = reader.table();
-  const std::size_t width = reader.columns().count - 1;
-  if (table.count > std::numeric_limits<std::uint32_t>::max() ||
-      width > std::numeric_limits<std::int32_t>::max())
-    return data_error(
-        fmt::format("{}: {} samples of {} features are more than this program can number",
-                    options.path, table.count, width));
   GOSSAMER_TRY_STATUS(check_classes(options, context, reader));
-  return assemble(options, context, table, reader.columns(), samples);
+  return assemble(options, context, reader.table(), reader.columns(), samples);
 }
 
 }  // namespace

@@ -281,19 +281,6 @@ Result<Dataset> assemble(const IdxOptions& options, const std::vector<Source>& s
   return data;
 }
 
-void add_own_shards(const DatasetContext& context, const std::vector<Source>& sources,
-                    Dataset& data) {
-  data.sample_description = fmt::format("images of {}×{}", data.height, data.width);
-  data.own = true;
-  data.natural_shards.resize(static_cast<std::size_t>(context.peers));
-  std::uint32_t sample = 0;
-  for (std::size_t k = 0; k < context.hosted.size(); ++k) {
-    const auto peer = static_cast<std::size_t>(context.hosted[k]);
-    for (std::size_t i = 0; i < sources[k].split.train; ++i)
-      data.natural_shards[peer].push_back(sample++);
-  }
-}
-
 Result<Dataset> make(const DatasetContext& context, const ParameterValues& values) {
   GOSSAMER_TRY(const IdxOptions options, parameters().read("data", values));
   if (!std::isfinite(scaled(0, options)) || !std::isfinite(scaled(255, options)))
@@ -308,7 +295,11 @@ Result<Dataset> make(const DatasetContext& context, const ParameterValues& value
         "algorithm without a server");
   GOSSAMER_TRY(const std::vector<Source> sources, read_sources(options, context));
   GOSSAMER_TRY(Dataset data, assemble(options, sources));
-  if (context.own) add_own_shards(context, sources, data);
+  if (!context.own) return data;
+  data.sample_description = fmt::format("images of {}×{}", data.height, data.width);
+  std::vector<std::size_t> sizes;
+  for (const Source& source : sources) sizes.push_back(source.split.train);
+  give_to_peers(data, context, sizes);
   return data;
 }
 
