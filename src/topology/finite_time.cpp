@@ -39,7 +39,8 @@ bool factorise(int n, int most, int count, std::vector<int>& factors) {
 struct Digit {
   std::span<const int> all;                 ///< V_l: a (k+1)^p peers
   std::vector<std::span<const int>> parts;  ///< V_{l,1..a}: (k+1)^p each
-  Rounds within, within_each;  ///< hyper-hypercubes: of V_l; of every V_{l,a}, side by side
+  Rounds within;                            ///< hyper-hypercube of V_l
+  Rounds within_each;  ///< of every V_{l,a}, side by side; of V_l where these are single peers
 };
 
 /// V cut into V_1, V_2, …, by n = Σ_l a_l (k+1)^{p_l}, p_1 > p_2 > … and 1 ≤ a_l ≤ k.
@@ -60,6 +61,7 @@ std::vector<Digit> digits_of(std::span<const int> peers, int k) {
       digit.within_each.resize(rounds.size());
       for (std::size_t m = 0; m < rounds.size(); ++m) append_round(rounds, m, digit.within_each[m]);
     }
+    if (power == 1) digit.within_each = digit.within;
     begin += digit.all.size();
     digits.push_back(std::move(digit));
   }
@@ -72,10 +74,15 @@ std::vector<Digit> digits_of(std::span<const int> peers, int k) {
 /// rest's mean is z, then after the round
 ///   every V_{l,a}'s mean is y + |rest| w (z − y) / |V_{l,1}| = (|V_l| y + |rest| z) / N,
 ///   and so is the rest's, whose peers each have (1 − a w) x + a w y.
-/// There is a peer for every v, since |rest| < |V_{l,1}|. The others of V_l are averaged among
-/// themselves, k + 1 at a time: they are equal here, but not where peers train meanwhile.
-void exchange(const Digit& digit, std::span<const int> rest, int k,
-              std::vector<WeightedEdge>& round) {
+/// There is a peer for every v, since |rest| < |V_{l,1}|: as the authors' program has it, V_L takes
+/// the last peers of each part, V_{L−1} those before them, and so on. The others of V_l are
+/// averaged among themselves, k + 1 at a time: they are equal here, but not where peers train
+/// meanwhile.
+void exchange(std::span<const Digit> digits, int k, std::vector<WeightedEdge>& round) {
+  const Digit& digit = digits.front();
+  std::vector<int> rest;
+  for (const Digit& lower : digits.subspan(1))
+    rest.insert(rest.begin(), lower.all.begin(), lower.all.end());
   const std::size_t part = digit.parts.front().size();
   const double weight =
       static_cast<double>(part) / static_cast<double>(digit.all.size() + rest.size());
@@ -83,9 +90,10 @@ void exchange(const Digit& digit, std::span<const int> rest, int k,
                  "lower digits are together less than one of a higher digit's parts");
   std::vector<int> others;
   for (const std::span<const int> peers : digit.parts) {
-    for (std::size_t v = 0; v < rest.size(); ++v) round.push_back({peers[v], rest[v], weight});
-    others.insert(others.end(), peers.begin() + static_cast<std::ptrdiff_t>(rest.size()),
-                  peers.end());
+    for (std::size_t v = 0; v < rest.size(); ++v)
+      round.push_back({peers[part - 1 - v], rest[v], weight});
+    const auto unpaired = peers.first(part - rest.size());
+    others.insert(others.end(), unpaired.begin(), unpaired.end());
   }
   const auto most = static_cast<std::size_t>(k) + 1;
   for (std::size_t i = 0; i < others.size(); i += most)
@@ -139,13 +147,11 @@ Rounds simple_base_graph(std::span<const int> peers, int k) {
   const std::size_t first = digits.front().within.size(), then = digits.front().within_each.size();
   Rounds rounds(first + 1 + then);
   for (std::size_t m = 0; m < rounds.size(); ++m) {
-    std::size_t begin = 0;
-    for (std::size_t l = 0; l < digits.size(); begin += digits[l].all.size(), ++l) {
+    for (std::size_t l = 0; l < digits.size(); ++l) {
       const Digit& digit = digits[l];
       const bool last = l + 1 == digits.size();
       if (m < first) append_round(digit.within, m, rounds[m]);
-      else if (m == first + l && !last)
-        exchange(digit, peers.subspan(begin + digit.all.size()), k, rounds[m]);
+      else if (m == first + l && !last) exchange(std::span(digits).subspan(l), k, rounds[m]);
       else if (m > first + l || (last && m >= first + l))
         append_round(digit.within_each, m - first - l - (last ? 0 : 1), rounds[m]);
     }

@@ -16,6 +16,7 @@ from itertools import combinations_with_replacement
 from pathlib import Path
 from typing import Any
 
+import base_graph_reference
 import networkx as nx
 import numpy as np
 import pytest
@@ -315,6 +316,26 @@ def test_base_graphs_average_exactly(gossamer: Path, kind: str, k: int) -> None:
             np.testing.assert_array_equal(matrix, matrix.T)
         np.testing.assert_allclose(product, np.full((n, n), 1 / n), rtol=0, atol=1e-14)
         assert report["rounds_to_exact"] == (report["period"] if n > 1 else 0)
+
+
+@pytest.mark.parametrize(
+    ("kind", "reference"),
+    [("base", base_graph_reference.base), ("simple_base", base_graph_reference.simple_base)],
+)
+@pytest.mark.parametrize("k", [1, 2, 3, 4, 5])
+def test_base_graphs_are_the_published_ones(
+    gossamer: Path, kind: str, reference: Callable[[int, int], list[np.ndarray]], k: int
+) -> None:
+    sizes = [*range(1, 41), *range(41, 127, 17)]
+    result = run(
+        gossamer, kind, "-n", ",".join(map(str, sizes)), "--json", "--matrix", "--set", f"k={k}"
+    )
+    assert result.returncode == 0, result.stderr
+    reports = [json.loads(line) for line in result.stdout.splitlines()]
+    assert [report["peers"] for report in reports] == sizes
+    for report in reports:
+        expected = reference(report["peers"], k)
+        np.testing.assert_allclose(matrices_of(report), expected, rtol=0, atol=1e-14)
 
 
 @pytest.mark.parametrize("kind", grouped(sorted(EXPECTED) + WITHOUT_GENERATOR))
