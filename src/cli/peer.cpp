@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "cli/commands.hpp"
+#include "peer/prediction/stable_step.hpp"
 #include "peer/runtime/network_run.hpp"
 #include "peer/runtime/progress.hpp"
 #include "peer/runtime/run.hpp"
@@ -43,6 +44,9 @@ Result<int> execute(const PeerCommand& command) {
   if (const std::string warning = agreement_warning(setup);
       !warning.empty() && request.hosted.front() == 0)
     print_message(warning);
+  if (const std::string warning = stable_step_warning(setup);
+      !warning.empty() && request.hosted.front() == 0)
+    print_message("warning: " + warning);
   const Status status = run_networked(setup, request);
   progress.end();
   if (!status.ok()) return print_error(status.error());

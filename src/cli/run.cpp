@@ -8,6 +8,7 @@
 
 #include "cli/commands.hpp"
 #include "peer/log/summary.hpp"
+#include "peer/prediction/stable_step.hpp"
 #include "peer/runtime/progress.hpp"
 #include "peer/runtime/start_round_agreement.hpp"
 
@@ -35,6 +36,8 @@ Result<int> execute(const RunCommand& command) {
   GOSSAMER_TRY(Config config, command.config.load());
   GOSSAMER_TRY(const Setup setup, make_setup(std::move(config)));
   if (!setup.device_note.empty()) print_message(setup.device_note);
+  if (const std::string warning = stable_step_warning(setup); !warning.empty())
+    print_message("warning: " + warning);
   if (command.check) {
     if (const std::string warning = agreement_warning(setup); !warning.empty())
       print_message(warning);

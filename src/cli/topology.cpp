@@ -105,6 +105,7 @@ Result<TopologyAnalysis> analyse(const TopologyCommand& command,
   const int fewest = fewest_neighbours(*schedule).neighbours;
   analysis.convergence = topology::predict_convergence(*schedule, analysis.report.spectral_gap,
                                                        command.parameters, command.decay);
+  analysis.lowest_eigenvalue = topology::lowest_eigenvalue(*schedule);
   analysis.hostile_bound = theory::hostile_bound(*schedule);
   for (const gossip::RuleKind& rule : gossip::rules::catalog())
     if (rule.least_neighbours)

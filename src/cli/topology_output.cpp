@@ -99,6 +99,8 @@ void print_text(const TopologyAnalysis& analysis, std::uint64_t parameters) {
   line("connected", yes_or_no(report.connected));
   line("spectral gap",
        gap_text(report.spectral_gap) + (report.spectral_gap_expected ? " (expected)" : ""));
+  if (analysis.lowest_eigenvalue)
+    line("lowest eigenvalue of W", fmt::format("{:.6g}", *analysis.lowest_eigenvalue));
   if (report.period > 1) line("gap of each round", round_gaps_text(convergence.round_gaps));
   line("exactly averaged", convergence.rounds_to_exact
                                ? "after " + rounds_text(convergence.rounds_to_exact, "")
@@ -129,6 +131,8 @@ Json analysis_json(const TopologyAnalysis& analysis) {
   Json json = report_json(analysis.report);
   json["diameter_at_least"] = analysis.report.diameter ? Json(*analysis.report.diameter) : Json();
   json["spectral_gap_expected"] = analysis.report.spectral_gap_expected;
+  json["lowest_eigenvalue"] =
+      analysis.lowest_eigenvalue ? Json(*analysis.lowest_eigenvalue) : Json();
   json["round_gaps"] = Json::array();
   for (const double gap : convergence.round_gaps) json["round_gaps"].push_back(finite_or_null(gap));
   json["rounds_to_exact"] = rounds(convergence.rounds_to_exact);

@@ -21,6 +21,7 @@ struct TopologyAnalysis {
   std::shared_ptr<const topology::MixingSchedule> schedule;
   topology::TopologyReport report;
   topology::Convergence convergence;
+  std::optional<double> lowest_eigenvalue;  ///< as topology::lowest_eigenvalue
   std::optional<theory::HostileBound> hostile_bound;
   /// Each robust mixing rule, and the hostile neighbours of each peer that it withstands here.
   std::vector<std::pair<std::string, int>> breakdowns;

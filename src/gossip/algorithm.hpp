@@ -121,6 +121,13 @@ class Algorithm {
     (void)k;
     return false;
   }
+  /// The largest γ L with which a round of plain SGD steps is stable on quadratic losses of
+  /// largest curvature L, all with the same Hessian, where W is static and symmetric and
+  /// `lowest` is its lowest eigenvalue. None: not known.
+  virtual std::optional<double> largest_stable_step(double lowest) const {
+    (void)lowest;
+    return std::nullopt;
+  }
   /// The number of integers that node i keeps from round to round beside its rows (Node::counters);
   /// zero at the start.
   virtual std::size_t counters(int i, const topology::MixingSchedule& schedule) const {

@@ -127,6 +127,13 @@ std::optional<SpectrumEnds> symmetric_ends(const MixingMatrix& w, std::span<cons
   return ends_of(w, lattice, true);
 }
 
+std::optional<double> lowest_eigenvalue(const MixingSchedule& schedule) {
+  if (schedule.peers() < 2 || schedule.period() != 1 || !schedule.at(0)->symmetric())
+    return std::nullopt;
+  const auto ends = symmetric_ends(*schedule.at(0), schedule.lattice());
+  return ends ? std::optional(ends->low) : std::nullopt;
+}
+
 // E WᵀW has one eigenvalue on all vectors beside consensus, because the peers are alike in law: its
 // trace without the 1 of consensus, divided by n − 1. The trace is ‖W‖_F², the same in all rounds.
 double mean_square_factor(const MixingSchedule& schedule) {

@@ -54,6 +54,10 @@ std::optional<Round> rounds_to_exact(const MixingSchedule& schedule);
 /// find.
 std::optional<SpectrumEnds> symmetric_ends(const MixingMatrix& w, std::span<const int> lattice);
 
+/// The lowest eigenvalue of W, as symmetric_ends(). None where W varies, is not symmetric or is too
+/// large, and for one peer.
+std::optional<double> lowest_eigenvalue(const MixingSchedule& schedule);
+
 /// 1 − ‖W − 11ᵀ/n‖: the least that one round with this W alone takes off any distance to consensus;
 /// 0 where W leaves a peer disconnected, 1 where it averages exactly. NaN where too costly to find,
 /// and where W keeps only its columns: its rounds may well drive x apart, which push-sum's weights

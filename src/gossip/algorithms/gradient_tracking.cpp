@@ -2,6 +2,8 @@
 // the peers is always that of the newest local gradients, so that the peers reach the common
 // optimum however different their data are. An optimizer with a state of its own steps with the
 // tracker (with Adam: Carnevale, Farina, Notarnicola and Notarstefano 2022).
+#include <algorithm>
+
 #include "gossip/algorithm.hpp"
 #include "gossip/node/node.hpp"
 
@@ -35,6 +37,15 @@ class GradientTracking final : public Algorithm {
   }
 
   bool mixes_beside_training(int k) const override { return overlapped_ && k == kX; }
+
+  // An error of eigenvalue λ of W and curvature h follows z² − (2λ − λ²γh) z + λ²(1 − γh) = 0, and
+  // under awc z² − (2λ − γh) z + λ² − γh = 0. The root that leaves the unit circle first, as γ
+  // grows, leaves it at −1.
+  std::optional<double> largest_stable_step(double lowest) const override {
+    const double bound = (1 + lowest) * (1 + lowest) / 2;
+    if (overlapped_) return bound;
+    return lowest < 0 ? std::min(2.0, bound / (lowest * lowest)) : 2.0;
+  }
 
   task<void> round(Node& node, Round t) const override {
     return overlapped_ ? awc(node, t) : atc(node, t);

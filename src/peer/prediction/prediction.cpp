@@ -34,9 +34,16 @@ std::vector<gossip::Round> curve_rounds(const Config& config) {
 void predict_bytes(const Setup& setup, Prediction& prediction) {
   const auto period = static_cast<gossip::Round>(setup.schedule->period());
   const gossip::Round rounds = setup.config.run.rounds;
-  if (!setup.algorithm->requirements().mixing_matrix ||
-      !gossip::is_lockstep(setup.config.exchange.kind()) || period == 0)
-    return;
+  const auto unknown = [&prediction](const std::string& why) {
+    prediction.not_known.push_back("bytes of the whole run: " + why);
+  };
+  if (!setup.algorithm->requirements().mixing_matrix)
+    return unknown(fmt::format("'{}' does not send whole rows to all neighbours",
+                               setup.config.algorithm.kind));
+  if (!gossip::is_lockstep(setup.config.exchange.kind()))
+    return unknown(fmt::format("under policy {} it depends on which rows arrive in time",
+                               setup.config.exchange.policy));
+  if (period == 0) return unknown("W is drawn at random in each round");
   const std::uint64_t chunk = static_cast<std::uint64_t>(setup.config.net.chunk_kib) * 1024;
   std::uint64_t bytes = 0;
   for (gossip::Round t = 0; t < std::min(period, rounds); ++t) {
@@ -124,6 +131,12 @@ std::string breakdown_text(const Setup& setup) {
       kind.guarantee.empty() ? "" : "; " + kind.guarantee, setup.rule.hostile);
 }
 
+std::string step_text(const StableStep& step) {
+  return fmt::format(
+      "{:.3g} / L, where L is the largest curvature; W's lowest eigenvalue is {:.3g}", step.largest,
+      step.lowest_eigenvalue);
+}
+
 std::string round_text(const RoundTime& round) {
   std::string text =
       fmt::format("{:.4g} s of virtual time: {:.4g} training", round.seconds(), round.training);
@@ -164,6 +177,7 @@ Prediction predict(const Setup& setup, double decay) {
     prediction.hostile_bound = theory::hostile_bound(*setup.schedule);
   predict_bytes(setup, prediction);
   prediction.round = round_time(setup);
+  prediction.step = stable_step(setup);
   if (!setup.rule.is_mean())
     prediction.not_known.push_back(
         fmt::format("curve: the mixing rule '{}' is not linear in the rows; the spectral gap and "
@@ -192,6 +206,11 @@ Json prediction_json(const Setup& setup, const Prediction& prediction) {
   json["sampled"] = prediction.sampled;
   json["rate"] = or_null(prediction.rate);
   json["stable"] = prediction.rate ? Json(*prediction.rate < 1) : Json();
+  json["stable_step"] = {};
+  if (const auto& step = prediction.step)
+    json["stable_step"] = {{"largest", step->largest},
+                           {"largest_if_lazy", step->largest_if_lazy},
+                           {"lowest_eigenvalue", step->lowest_eigenvalue}};
   json["limit"] = distances_json(prediction.limit);
   json["limit_without_noise"] = distances_json(prediction.bias);
   json["mixing"] = {};
@@ -238,6 +257,7 @@ std::string prediction_text(const Setup& setup, const Prediction& prediction, st
                            *prediction.rate)
              : fmt::format("no: errors grow by {:.6g} per round; use a smaller optimizer.rate",
                            *prediction.rate));
+  if (prediction.step) line("largest stable step", step_text(*prediction.step));
   if (prediction.limit) line("limit", limit_text(prediction));
   if (const auto& convergence = prediction.convergence) {
     line("spectral gap", std::isnan(prediction.spectral_gap)

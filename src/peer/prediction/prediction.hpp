@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "peer/prediction/round_time.hpp"
+#include "peer/prediction/stable_step.hpp"
 #include "peer/setup/setup.hpp"
 #include "peer/storage/json.hpp"
 #include "theory/hostile_bound.hpp"
@@ -33,6 +34,7 @@ struct Prediction {
   /// algorithm sends only mixed rows and W has a period.
   std::optional<std::uint64_t> bytes_sent;
   std::optional<RoundTime> round;      ///< as round_time()
+  std::optional<StableStep> step;      ///< as stable_step()
   std::vector<std::string> not_known;  ///< the values above that are missing, with the reason
 };
 
