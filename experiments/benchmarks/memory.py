@@ -40,6 +40,7 @@ def start(binary: Path, folder: Path, peer: int) -> subprocess.Popen[bytes]:
         "net.listen": "127.0.0.1:0",
         "net.rendezvous": folder / "rendezvous",
         "net.failure_timeout": 60,
+        "net.shared_memory": "off",  # a process would count its neighbours' rows as its own
     }
     command = [str(binary), "peer", "--id", str(peer), "--quiet", "--out", str(folder)]
     for key, value in settings.items():

@@ -1,18 +1,24 @@
-"""One mix on a ring of processes over TCP against the same exchange with gloo.
+"""One mix on a ring of processes of one machine against the same exchange with gloo or MPI.
 
     .venv/bin/python experiments/benchmarks/ring.py [--pairs 9] [--peers 4] [--json FILE]
+        [--link tcp | shared] [--baseline gloo | mpi]
 
 Our side is `gossamer peer` with the algorithm `consensus`: 10 rounds of warm-up, 20 timed rounds,
-from the first to the last record of the slowest peer. The baseline is gloo_ring.py with 20 timed
-rounds. Both use loopback TCP and one thread of arithmetic per process. The result is the median
-ratio of interleaved pairs in rounds per second. Prints a Markdown table; --json also writes all
-values.
+from the first to the last record of the slowest peer. The baseline is gloo_ring.py or mpi_ring.c
+with 20 timed rounds. With --link tcp both use loopback TCP; with shared, ours and MPI use shared
+memory, and gloo, which has no other way on the CPU, TCP. One thread of arithmetic per process. The
+result is the median ratio of interleaved pairs in rounds per second. Prints a Markdown table;
+--json also writes all values.
+
+The baseline mpi needs mpicc and mpirun (Debian: libopenmpi-dev, openmpi-bin).
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
+import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable
@@ -21,8 +27,14 @@ from pathlib import Path
 from pairs import BINARY, MIN_PAIRS, measure
 
 WARMUP, TIMED = 10, 20
-# bytes of a row → least ratio with 4 processes
-ROWS = {400_000: 2.0, 4_000_000: 0.95, 64_000_000: 0.95}
+# link and baseline → bytes of a row → least ratio with 4 processes
+ROWS = {
+    ("tcp", "gloo"): {400_000: 1.05, 4_000_000: 1.05, 16_000_000: 1.05, 64_000_000: 1.05},
+    ("tcp", "mpi"): {400_000: 1.05, 4_000_000: 1.05, 16_000_000: 1.05, 64_000_000: 1.05},
+    ("shared", "gloo"): {400_000: 3.0, 4_000_000: 3.0, 16_000_000: 3.0, 64_000_000: 3.0},
+    ("shared", "mpi"): {400_000: 1.2, 4_000_000: 1.2, 16_000_000: 1.2, 64_000_000: 1.2},
+}
+MPI_TRANSPORTS = {"tcp": "tcp", "shared": "vader"}
 TARGET_PEERS = 4
 
 
@@ -46,8 +58,10 @@ def make_keys(binary: Path, folder: Path, peers: int) -> None:
     (folder / "members.toml").write_text(text)
 
 
-def gossamer(binary: Path, peers: int, row_bytes: int, encrypted: bool = False) -> float:
-    """Rounds per second of the slowest peer."""
+def gossamer(
+    binary: Path, peers: int, row_bytes: int, encrypted: bool = False, shared: bool = False
+) -> float:
+    """Rounds per second of the slowest peer; `shared`: in shared memory, in place of TCP."""
     settings = {
         "run.peers": peers,
         "run.rounds": WARMUP + TIMED,
@@ -58,6 +72,7 @@ def gossamer(binary: Path, peers: int, row_bytes: int, encrypted: bool = False) 
         "local.threads": 1,
         "net.listen": "127.0.0.1:0",
         "net.failure_timeout": 60,
+        "net.shared_memory": "auto" if shared else "off",
     }
     with tempfile.TemporaryDirectory(prefix="gossamer-ring-") as name:
         folder = Path(name)
@@ -100,6 +115,27 @@ def gloo(python: str, peers: int, row_bytes: int) -> float:
         "--warmup",
         str(WARMUP),
     ]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise SystemExit(f"{' '.join(command)} failed ({done.returncode}):\n{done.stderr}")
+    return TIMED / float(json.loads(done.stdout)["seconds"])
+
+
+def build_mpi(folder: Path) -> Path:
+    program = folder / "mpi_ring"
+    source = Path(__file__).with_name("mpi_ring.c")
+    command = ["mpicc", "-O3", "-march=native", str(source), "-o", str(program)]
+    if shutil.which("mpicc") is None or subprocess.run(command, check=False).returncode != 0:
+        raise SystemExit("ring.py: mpicc is missing or failed: install libopenmpi-dev, openmpi-bin")
+    return program
+
+
+def mpi(program: Path, link: str, peers: int, row_bytes: int) -> float:
+    transport = f"self,{MPI_TRANSPORTS[link]}"
+    options = ["--oversubscribe", "--mca", "btl", transport, "-n", str(peers)]
+    if os.geteuid() == 0:
+        options.insert(0, "--allow-run-as-root")
+    command = ["mpirun", *options, str(program), str(row_bytes), str(WARMUP), str(TIMED)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise SystemExit(f"{' '.join(command)} failed ({done.returncode}):\n{done.stderr}")
@@ -161,15 +197,26 @@ def compare(
 def main() -> None:
     parser = argument_parser(__doc__.splitlines()[0])
     parser.add_argument("--torch-python", default="/usr/bin/python3", help="a Python with torch")
+    parser.add_argument("--link", choices=sorted(MPI_TRANSPORTS), default="tcp")
+    parser.add_argument("--baseline", choices=["gloo", "mpi"], default="gloo")
     options = parse(parser)
-    compare(
-        options,
-        "ring",
-        ("ours", "gloo"),
-        ROWS,
-        lambda row_bytes: gossamer(options.binary, options.peers, row_bytes),
-        lambda row_bytes: gloo(options.torch_python, options.peers, row_bytes),
-    )
+    shared = options.link == "shared"
+    with tempfile.TemporaryDirectory(prefix="gossamer-mpi-") as name:
+        program = build_mpi(Path(name)) if options.baseline == "mpi" else None
+
+        def theirs(row_bytes: int) -> float:
+            if program is not None:
+                return mpi(program, options.link, options.peers, row_bytes)
+            return gloo(options.torch_python, options.peers, row_bytes)
+
+        compare(
+            options,
+            f"ring, {options.link}",
+            ("ours", options.baseline),
+            ROWS[options.link, options.baseline],
+            lambda row_bytes: gossamer(options.binary, options.peers, row_bytes, shared=shared),
+            theirs,
+        )
 
 
 if __name__ == "__main__":

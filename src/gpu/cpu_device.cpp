@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/rows.hpp"
+#include "base/shared_memory.hpp"
 #include "gpu/cpu/codecs.hpp"
 #include "gpu/cpu/executor.hpp"
 #include "gpu/cpu/mix.hpp"
@@ -17,6 +18,9 @@
 
 namespace gossamer::gpu {
 namespace {
+
+// Smaller blocks are not worth a page of their own.
+constexpr std::size_t kSharedBytes = std::size_t{64} << 10;
 
 /// Workspaces of the working threads, kept between calls. Thread: any.
 class Workspaces {
@@ -94,6 +98,7 @@ struct BasicCpuDevice<Real>::State {
 
   ThreadPool pool;
   Workspaces workspaces;
+  std::unique_ptr<SharedMemory> shared;
 };
 
 template <class Real>
@@ -108,6 +113,8 @@ int BasicCpuDevice<Real>::threads() const {
 
 template <class Real>
 void* BasicCpuDevice<Real>::allocate(std::size_t bytes, int) {
+  if (state_->shared && bytes >= kSharedBytes)
+    if (void* memory = state_->shared->allocate(bytes)) return std::memset(memory, 0, bytes);
   const std::size_t whole = (bytes + kRowAlignment - 1) / kRowAlignment * kRowAlignment;
   void* memory = std::aligned_alloc(kRowAlignment, whole == 0 ? kRowAlignment : whole);
   if (memory == nullptr) throw std::bad_alloc();
@@ -117,7 +124,15 @@ void* BasicCpuDevice<Real>::allocate(std::size_t bytes, int) {
 
 template <class Real>
 void BasicCpuDevice<Real>::release(void* memory) {
-  std::free(memory);
+  if (!state_->shared || !state_->shared->release(memory)) std::free(memory);
+}
+
+template <class Real>
+SharedMemory* BasicCpuDevice<Real>::share() {
+  if (!state_->shared)
+    if (auto shared = SharedMemory::reserve(); shared.ok())
+      state_->shared = std::move(shared).value();
+  return state_->shared.get();
 }
 
 template <class Real>

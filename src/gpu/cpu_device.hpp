@@ -24,6 +24,7 @@ class BasicCpuDevice : public BasicDevice<Real> {
   void* allocate(std::size_t bytes, int gpu_index = 0) override;
   void release(void* memory) override;
   MemoryInfo memory_info(int gpu_index = 0) override;
+  SharedMemory* share() override;
   bool host_accessible() const override { return true; }
   void* allocate_host(std::size_t bytes) override { return allocate(bytes); }
   void release_host(void* memory) override { release(memory); }

@@ -4,6 +4,10 @@
 #include <cstddef>
 #include <functional>
 
+namespace gossamer {
+class SharedMemory;  // base/shared_memory.hpp
+}
+
 namespace gossamer::gpu {
 
 struct MemoryInfo {
@@ -26,6 +30,10 @@ class Memory {
   /// Frees memory from allocate() after all operations that use it are done. Null is allowed.
   virtual void release(void* memory) = 0;
   virtual MemoryInfo memory_info(int gpu_index = 0) = 0;
+  /// From now on allocate() takes large blocks from memory that other processes of this machine can
+  /// read in place. Returns that memory, the same at each call, or null: this device has none, or
+  /// the system allows none. It lives as long as the device. Not while another thread allocates.
+  virtual SharedMemory* share() { return nullptr; }
   /// Whether the host may read and write device memory, and requests may name host memory.
   virtual bool host_accessible() const = 0;
 

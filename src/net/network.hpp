@@ -36,6 +36,9 @@ struct NetworkSetup {
   std::vector<std::pair<int, int>> pairs;
   /// Memory that chunks are read into. Outlives all of them.
   BufferMemory chunk_memory = BufferMemory::ordinary();
+  /// Memory of rows that processes of this machine may read in place, or null (Lending).
+  /// Outlives the network.
+  const SharedMemory* shared_memory = nullptr;
   /// Lines for people: missing peers, rejected connections.
   std::function<void(const std::string&)> message = [](const std::string&) {};
   /// A link is lost, after join() and all_gather(). Returns whether the run goes on without it.
@@ -130,6 +133,9 @@ class Network {
   virtual void report_overdue(int here, int there, const Error& why) = 0;
   /// Of a hosted peer.
   virtual SocketTraffic traffic(int peer) const = 0;
+  /// Of the setup's pairs, those whose other end can read the rows of the peer here in the memory
+  /// of this process, to which they are not sent.
+  virtual std::vector<std::pair<int, int>> lending_links() const = 0;
   /// Replaces the list of members, of a setup with credentials (else a bug). A link whose other end
   /// has a key that is no longer that of its peer is lost at once; the keys that were added may
   /// connect. Only from the scheduler's loop.

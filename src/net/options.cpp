@@ -4,8 +4,39 @@
 
 namespace gossamer::net {
 
+namespace {
+
+/// Adds the keys of times, and of what follows when one is over.
+ParameterSet<NetOptions> with_timeouts(ParameterSet<NetOptions> set) {
+  return set
+      .add("join_timeout", &NetOptions::join_timeout,
+           {.help = "how long to wait for all peers at the start",
+            .minimum = 0,
+            .maximum = 1e7,
+            .minimum_excluded = true,
+            .unit = "s"})
+      .add("failure_timeout", &NetOptions::failure_timeout,
+           {.help = "a peer that sends nothing for this time is lost, and suspected after half of "
+                    "it; also the longest downtime of a connection that breaks again and again",
+            .minimum = 0.05,
+            .maximum = 1e6,
+            .unit = "s"})
+      .add("row_timeout", &NetOptions::row_timeout,
+           {.help = "a neighbour whose rows a round has waited for this long is lost, although "
+                    "its process answers; longer than the slowest round of any peer",
+            .minimum = 2,
+            .maximum = 1e7,
+            .unit = "s"})
+      .add("on_loss", &NetOptions::on_loss,
+           {.help = "when a peer is lost: continue without it, if the algorithm tolerates that "
+                    "(it only mixes), or stop",
+            .choices = {"continue", "stop"}});
+}
+
+}  // namespace
+
 const ParameterSet<NetOptions>& net_parameters() {
-  static const auto set =
+  static const auto set = with_timeouts(
       ParameterSet<NetOptions>()
           .add("peers", &NetOptions::peers,
                {.help = "one host:port per peer, in order of their ids, then one per server of the "
@@ -29,29 +60,6 @@ const ParameterSet<NetOptions>& net_parameters() {
                {.help = "folder that all processes see; each writes its address there, so that "
                         "net.peers is not needed",
                 .path = true})
-          .add("join_timeout", &NetOptions::join_timeout,
-               {.help = "how long to wait for all peers at the start",
-                .minimum = 0,
-                .maximum = 1e7,
-                .minimum_excluded = true,
-                .unit = "s"})
-          .add("failure_timeout", &NetOptions::failure_timeout,
-               {.help =
-                    "a peer that sends nothing for this time is lost, and suspected after half of "
-                    "it; also the longest downtime of a connection that breaks again and again",
-                .minimum = 0.05,
-                .maximum = 1e6,
-                .unit = "s"})
-          .add("row_timeout", &NetOptions::row_timeout,
-               {.help = "a neighbour whose rows a round has waited for this long is lost, although "
-                        "its process answers; longer than the slowest round of any peer",
-                .minimum = 2,
-                .maximum = 1e7,
-                .unit = "s"})
-          .add("on_loss", &NetOptions::on_loss,
-               {.help = "when a peer is lost: continue without it, if the algorithm tolerates that "
-                        "(it only mixes), or stop",
-                .choices = {"continue", "stop"}})
           .add("insecure", &NetOptions::insecure,
                {.help = "without keys, use addresses that other machines can reach, although links "
                         "are then neither encrypted nor authenticated"})
@@ -61,7 +69,13 @@ const ParameterSet<NetOptions>& net_parameters() {
                 .maximum = 4096,
                 .unit = "KiB"})
           .add("window", &NetOptions::window,
-               {.help = "chunks buffered per connection", .minimum = 1, .maximum = 64});
+               {.help = "chunks buffered per connection", .minimum = 1, .maximum = 64})
+          .add("shared_memory", &NetOptions::shared_memory,
+               {.help =
+                    "auto: under algorithm.policy sync, a process reads the rows of another one of "
+                    "the same machine and user in that process's memory; off: all rows are "
+                    "sent over TCP",
+                .choices = {"auto", "off"}}));
   return set;
 }
 

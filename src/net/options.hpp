@@ -26,7 +26,8 @@ struct NetOptions {
   /// Size of the chunks of a row: large enough for few system calls, small enough to mix a row
   /// while it is received.
   int chunk_kib = 1024;
-  int window = 2;  ///< chunks: one is read while another is mixed
+  int window = 2;                      ///< chunks: one is read while another is mixed
+  std::string shared_memory = "auto";  ///< auto | off: rows between processes of one machine
 };
 
 /// The declaration of the options, for configuration files, --set and `gossamer list`.

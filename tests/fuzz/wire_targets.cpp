@@ -165,6 +165,7 @@ class InputSocket final : public Socket {
     scheduler_.cancel(writing_);
   }
   const std::string& remote() const override { return address_; }
+  bool is_local() const override { return true; }
 
  private:
   gossip::Scheduler& scheduler_;
@@ -208,6 +209,12 @@ class Owner final : public SessionOwner {
   std::vector<gossip::Chunk> held_;
 };
 
+/// The memory of this process, which the input may offer to it as that of the other end.
+const SharedMemory& own_memory() {
+  static const auto memory = SharedMemory::reserve().value();
+  return *memory;
+}
+
 void run_session(std::span<const std::byte> input) {
   Source source(input);
   const std::uint64_t choices = source.number(1);
@@ -228,6 +235,7 @@ void run_session(std::span<const std::byte> input) {
   options.failure_timeout = 2s;
   options.heartbeat = 500ms;
   options.hashes = &hashes;
+  options.lending = std::make_shared<Lending>(scheduler, &own_memory());
   Session session(scheduler, options, traffic, owner);
   session.attach(std::make_unique<InputSocket>(scheduler, std::move(bytes), piece),
                  (choices & 1) != 0);
@@ -250,6 +258,8 @@ void run_session(std::span<const std::byte> input) {
 std::vector<Bytes> session_seeds() {
   const std::array<float, 8> values{1, 2, 3, 4, 5, 6, 7, 8};
   const auto payload = std::as_bytes(std::span(values));
+  const std::string place_text = encode_place({4096, 20'000});
+  const auto place = std::as_bytes(std::span(place_text));
   Bytes all(9);
   for (const Bytes& item :
        {frame_item(header_of(AckFrame{0, 0}), {}),
@@ -257,6 +267,9 @@ std::vector<Bytes> session_seeds() {
         frame_item(header_of(ControlFrame{gossip::ControlMessage::commit, 3, 0, {}, 0, 0}), {}),
         frame_item(header_of(HeartbeatFrame{}), {}),
         frame_item(header_of(ContributionFrame{}, 4), payload.first(4)),
+        frame_item(header_of(OfferFrame{own_memory().name()}), {}),
+        frame_item(header_of(MappedFrame{}), {}),
+        frame_item(header_of(LentFrame{{3, 0, 0, 20'000}}, sizeof(LentPlace)), place),
         frame_item(header_of(RunningFrame{}), {}), frame_item(header_of(GoodbyeFrame{}), {})})
     all.insert(all.end(), item.begin(), item.end());
   Bytes aborted(9);

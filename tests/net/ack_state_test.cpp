@@ -33,7 +33,7 @@ TEST_CASE("small messages are acknowledged with other frames, or by the next tic
   CHECK_FALSE(acks.up_to_date());
   CHECK(acks.make_due());
   CHECK(acks.due());
-  CHECK(acks.take(7) == AckFrame{3, 7});
+  CHECK(acks.take(7, 0) == AckFrame{3, 7});
   CHECK_FALSE(acks.due());
   CHECK_FALSE(acks.worth_sending());
   CHECK(acks.up_to_date());
@@ -54,7 +54,7 @@ TEST_CASE("a long message is acknowledged every 2 MiB") {
   CHECK_FALSE(acks.due());
   acks.on_received(chunk(kValues, kValues, 9 * kValues));
   CHECK(acks.due());
-  CHECK(acks.take(0).received == 2);
+  CHECK(acks.take(0, 0).received == 2);
   acks.on_received(chunk(kValues, 2 * kValues, 9 * kValues));
   CHECK_FALSE(acks.due());
 }
@@ -68,7 +68,7 @@ TEST_CASE("a goodbye is acknowledged at once") {
 TEST_CASE("an acknowledgement that was sent over a broken connection counts as not sent") {
   AckState acks;
   acks.on_received(frame_header(0, 1, RunningFrame{}));
-  CHECK(acks.take(0).received == 1);
+  CHECK(acks.take(0, 0).received == 1);
   CHECK(acks.up_to_date());
   acks.on_detach();
   CHECK_FALSE(acks.up_to_date());
@@ -93,4 +93,22 @@ TEST_CASE("a resumed connection begins with an acknowledgement in each direction
   acks.on_detach();
   CHECK_FALSE(acks.resuming());
   CHECK_FALSE(acks.take_deferred().has_value());
+}
+
+TEST_CASE("a release is acknowledged with the next frame, or by the next tick") {
+  AckState acks;
+  acks.on_received(frame_header(0, 1, LentFrame{{0, 0, 0, 2 * kSmallValues}}));
+  acks.on_received(frame_header(0, 1, LentFrame{{0, 0, kSmallValues, 2 * kSmallValues}}));
+  CHECK_FALSE(acks.due());  // the sender keeps what it lent all the same
+  CHECK_FALSE(acks.worth_sending());
+  CHECK(acks.take(0, 0) == AckFrame{2, 0, 0});
+  CHECK(acks.up_to_date());
+  acks.on_released();
+  CHECK_FALSE(acks.due());
+  CHECK(acks.worth_sending());
+  CHECK_FALSE(acks.up_to_date());
+  CHECK(acks.make_due());
+  CHECK(acks.take(0, 2) == AckFrame{2, 0, 2});
+  CHECK_FALSE(acks.worth_sending());
+  CHECK(acks.up_to_date());
 }

@@ -102,7 +102,10 @@ TEST_CASE("a header of each kind is read as it was written") {
                                    GoodbyeFrame{},
                                    ContributionFrame{},
                                    RunningFrame{},
-                                   AckFrame{kMax, kMax - 1}};
+                                   AckFrame{kMax, kMax - 1, kMax - 2},
+                                   OfferFrame{{0xFFFFFFFF, 0xFFFFFFFE, kMax, kMax - 1}},
+                                   MappedFrame{},
+                                   LentFrame{{kMax, 65535, 10, 1000}}};
   for (const ErrorKind kind : {ErrorKind::internal, ErrorKind::diverged, ErrorKind::interrupted})
     bodies.push_back(AbortFrame{kind});
   for (std::uint16_t message = 1; message < gossip::kControlMessages; ++message)
@@ -111,6 +114,7 @@ TEST_CASE("a header of each kind is read as it was written") {
   for (const FrameBody& body : bodies) {
     FrameHeader header = header_of(body);
     if (header.data() != nullptr) header.payload_bytes = 400;
+    if (header.lent() != nullptr) header.payload_bytes = sizeof(LentPlace);
     CAPTURE(static_cast<int>(header.kind()));
     std::array<std::byte, kFrameHeaderBytes> bytes;
     encode_header(header, 42, bytes);
@@ -160,8 +164,9 @@ TEST_CASE("headers with fields out of range are rejected") {
   CHECK(refusal(data_header(3, 5, 2), 0) == "an empty chunk of a message that is not empty");
   CHECK(refusal(data_header(3, 5, 2 << 20), (4 << 20) + 4) ==
         "a chunk of 4194308 bytes, where 4194304 is the limit");
-  for (const FrameBody& body : {FrameBody(HeartbeatFrame{}), FrameBody(GoodbyeFrame{}),
-                                FrameBody(RunningFrame{}), FrameBody(AckFrame{3, 4})})
+  for (const FrameBody& body :
+       {FrameBody(HeartbeatFrame{}), FrameBody(GoodbyeFrame{}), FrameBody(RunningFrame{}),
+        FrameBody(AckFrame{3, 4}), FrameBody(OfferFrame{}), FrameBody(MappedFrame{})})
     CHECK(refusal(header_of(body), 1) == "a payload in a frame that has none");
   CHECK(refusal(header_of(AbortFrame{}), kMaxAbortBytes + 1) ==
         "an abort of 2049 bytes, where 2048 is the limit");

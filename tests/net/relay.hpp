@@ -140,12 +140,13 @@ class Relay {
 struct Cuttable {
   explicit Cuttable(
       double failure_timeout = 20, const std::function<void(Relay&)>& prepare = [](Relay&) {},
-      std::vector<KeyPair> keys = {})
+      std::vector<KeyPair> keys = {}, bool shares_memory = false)
       : world(2),
         front(world.folder.path() + "/front", "run-1"),
         behind(world.folder.path(), "run-1") {
     world.tolerates_loss = true;
     world.keys = std::move(keys);
+    world.shares_memory = shares_memory;
     world.options.failure_timeout = failure_timeout;
     one = &world.add({1}, {{0, 1}});
     REQUIRE(one->network->start().ok());

@@ -305,7 +305,8 @@ TEST_CASE(
     "unacknowledged rows stay leased until their owner waits, and are then copied within a bound") {
   Wanted row;
   HashMemo hashes;
-  SendQueue queue(hashes);
+  LentChunks lent;
+  SendQueue queue(hashes, lent);
   FrameHeader header = data_header(0, 1, row.values.size());
   header.payload_bytes = static_cast<std::uint32_t>(row.values.size() * sizeof(float));
   const auto write_all = [&queue] {

@@ -101,6 +101,7 @@ struct Process {
   std::function<void(int other, const Error& why)> on_lost = [](int, const Error&) {};
   std::vector<std::string> leaves;  ///< of partners that left: "0-1"
   Journal journal;  ///< in order: "lost 0-1", "restored 0-1", and "chunk <round>.<offset>"
+  std::unique_ptr<SharedMemory> shared;  ///< null: the process shares no memory
   std::unique_ptr<Network> network;
 
   /// How often the journal has the entry.
@@ -174,6 +175,8 @@ class World {
                             --buffers;
                             memory.release(area);
                           }};
+    if (shares_memory) process.shared = SharedMemory::reserve().value();
+    setup.shared_memory = process.shared.get();
     setup.fault = [&process](const Error& error) { process.faults.push_back(error); };
     auto made = Network::make(scheduler, std::move(setup), process.memory);
     REQUIRE_MESSAGE(made.ok(), made.error().message);
@@ -236,6 +239,7 @@ class World {
   NetOptions options;
   std::vector<KeyPair> keys;    ///< of the peers, by id; empty: connections are not encrypted
   bool tolerates_loss = false;  ///< processes go on without a lost link
+  bool shares_memory = false;   ///< processes have memory that others may read
   int buffers = 0;              ///< of all processes, alive or not
   RealScheduler scheduler;
   std::vector<std::unique_ptr<Process>> processes;

@@ -57,7 +57,7 @@ Json an_end() {
   return {{"record", "end"},     {"reason", "finished"}, {"message", ""},
           {"rounds", 1},         {"seconds", 1.5},       {"wall_seconds", 0.1},
           {"node_steps", 1},     {"bytes_sent", 1},      {"refused_connections", {}},
-          {"row_hashes", {"ab"}}};
+          {"lending_links", {}}, {"row_hashes", {"ab"}}};
 }
 std::string lines_of(const std::vector<Json>& records) {
   std::string lines;

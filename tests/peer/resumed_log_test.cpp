@@ -30,7 +30,7 @@ std::string round_line(std::uint64_t round, int peer, const std::string& train_l
 const std::string kEndLine =
     R"({"record":"end","reason":"finished","message":"","rounds":3,"seconds":1.0,)"
     R"("wall_seconds":1.0,"node_steps":6,"bytes_sent":0,)"
-    R"("refused_connections":null,)"
+    R"("refused_connections":null,"lending_links":null,)"
     R"("row_hashes":["0000000000000000","0000000000000000"]})"
     "\n";
 

@@ -200,7 +200,7 @@ TEST_CASE("the oracle detects peers that are done too late") {
   }
 }
 
-TEST_CASE("the oracle detects queues that are longer than a row, at senders and at receivers") {
+TEST_CASE("the oracle detects queues that are too long, at senders and at receivers") {
   for (const char* policy : {"sync", "deadline", "stale", "async"}) {
     CAPTURE(policy);
     Scenario scenario = ring("dpsgd");
@@ -210,8 +210,11 @@ TEST_CASE("the oracle detects queues that are longer than a row, at senders and 
     CHECK(checked_after(scenario, [&](Trace& trace) {
             CHECK(trace.most_lent.at({1, 2}) == length);
           }).ok());
-    CHECK(violates(checked_after(scenario, [](Trace& trace) { ++trace.most_lent.at({1, 2}); }),
-                   "queues"));
+    // Under sync also the row of the round before, which a slow neighbour may still read.
+    const std::uint64_t most = scenario.policy == "sync" ? 2 * length : length;
+    CHECK(violates(
+        checked_after(scenario, [&](Trace& trace) { trace.most_lent.at({1, 2}) = most + 1; }),
+        "queues"));
     CHECK(violates(
         checked_after(scenario,
                       [](Trace& trace) { trace.incarnations[3].most_waiting_bytes = 1 << 20; }),

@@ -36,6 +36,13 @@ class Dpsgd final : public Algorithm {
 
   bool mixes_beside_training(int k) const override { return overlapped_ && k == kX; }
 
+  // An error of eigenvalue λ of W and curvature h is multiplied by λ (1 − γh)^H, and under awc by
+  // λ − γh if H = 1.
+  std::optional<double> largest_stable_step(double lowest) const override {
+    if (!overlapped_) return 2;
+    return steps_ == 1 ? std::optional(1 + lowest) : std::nullopt;
+  }
+
   task<void> round(Node& node, Round t) const override {
     return overlapped_ ? awc(node, t) : atc(node, t);
   }
@@ -51,8 +58,9 @@ class Dpsgd final : public Algorithm {
   task<void> awc(Node& node, Round t) const {
     const std::span<float> u = node.row(kLocal);
     co_await node.copy(node.x(), u);
-    co_await node.begin_mix(t, kX);
-    co_await node.local_steps(u, steps_);
+    node.begin_local_steps(u, steps_);
+    co_await node.begin_mix(t, kX);  // waits for neighbours that still read the last row
+    while (node.local_steps_running()) co_await node.wait_event();
     const std::span<const float> before = node.x();
     co_await node.finish_mix(kX);
     co_await node.add_difference(node.x(), u, before);

@@ -9,8 +9,9 @@
 
 namespace gossamer::gossip {
 
-/// Chunks in the order sent. An inbox is unbounded: the links bound it, because a chunk holds its
-/// link's buffer until it is destroyed. Thread: the scheduler's.
+/// Chunks in the order sent. An inbox is unbounded: the links bound it, because a chunk holds a
+/// buffer of its link, or a lease on its sender's memory, until it is destroyed. Thread: the
+/// scheduler's.
 class Inbox {
  public:
   /// Consumes chunks as they arrive.

@@ -3,10 +3,11 @@
 namespace gossamer::gossip {
 
 task<void> StreamingMixer::begin(Round t, Channel channel, MixedRow& row) {
-  co_await row.back().writable();
   const auto matrix = context_.process.schedule.at(t);
-  PeerView& view = context_.view;
   send(*matrix, t, channel, row.values(), row.front());
+  // After the send: the neighbours need this row, and with it comes the release of theirs.
+  co_await row.back().writable();
+  PeerView& view = context_.view;
   view.record_absent(t, channel);
   MixOperation::Stream stream{t, channel, row.values(), {}, row.values(), {}};
   stream.neighbours = view.in_neighbours(*matrix, t);

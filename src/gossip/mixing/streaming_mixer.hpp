@@ -2,9 +2,10 @@
 //
 // A mix of round t waits for the row of round t of every in-neighbour that is present, and mixes
 // its pieces as they arrive, without copying: memory is the row's back half and the chunks that the
-// links have lent, a window for each neighbour. No control messages are sent. Invariant: every row
-// of round t is used in the mix of round t or not at all, so all peers mix with the same W_t, and a
-// run has the same bits wherever its peers are. A peer is at most one round ahead of a neighbour.
+// links have delivered, a window for each neighbour. No control messages are sent. Invariant: every
+// row of round t is used in the mix of round t or not at all, so all peers mix with the same W_t,
+// and a run has the same bits wherever its peers are. A peer is at most one round ahead of a
+// neighbour.
 //
 // When a neighbour is lost, the mix under way continues without the values that have not arrived.
 // Mixing by differences leaves its weight with this peer's own row, so a symmetric W stays

@@ -5,7 +5,9 @@
 namespace gossamer::gossip {
 
 task<void> Node::mix(Round t, int k) {
+  const Time begin = exchange_.scheduler().now();
   co_await begin_mix(t, k);
+  times_.wait_seconds += seconds(exchange_.scheduler().now() - begin);
   co_await finish_mix(k);
 }
 

@@ -81,6 +81,7 @@ class TcpSocket final : public Socket {
   }
 
   const std::string& remote() const override { return state_->remote; }
+  bool is_local() const override { return state_->is_local; }
 
  private:
   // Pending operations hold the state, which outlives the socket until the last of them has
@@ -91,12 +92,16 @@ class TcpSocket final : public Socket {
       socket.set_option(tcp::no_delay(true), ignored);
       socket.non_blocking(true, ignored);
       const tcp::endpoint endpoint = socket.remote_endpoint(ignored);
-      if (!ignored) remote = text(endpoint);
+      if (ignored) return;
+      remote = text(endpoint);
+      is_local = endpoint.address().is_loopback() ||
+                 endpoint.address() == socket.local_endpoint(ignored).address();
     }
 
     tcp::socket socket;
     SocketUser* user = nullptr;
     std::string remote = "an unknown address";
+    bool is_local = false;
     std::array<asio::mutable_buffer, kMaxAreas> into;
     std::array<asio::const_buffer, kMaxAreas> from;
   };

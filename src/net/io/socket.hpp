@@ -56,6 +56,8 @@ class Socket {
   virtual void close() = 0;
   /// The address of the other end.
   virtual const std::string& remote() const = 0;
+  /// The other end has an address of this machine, though perhaps as a proxy of another one.
+  virtual bool is_local() const = 0;
 };
 
 using OnConnected = std::function<void(Result<std::unique_ptr<Socket>>)>;

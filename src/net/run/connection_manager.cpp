@@ -245,12 +245,17 @@ void ConnectionManager::begin_session(Edge& edge, Connection connection, const H
   // A session that was there before is closed and handles no frame: the scheduler's loop makes
   // those calls, and this one.
   ++edge.sessions;
-  edge.session = std::make_unique<Session>(state_.scheduler, session_options(edge, hello, address),
+  SessionOptions options = session_options(edge, hello, address);
+  // What a distant process says of memory is none of this machine's business.
+  options.lending = std::make_shared<Lending>(
+      state_.scheduler, connection.socket->is_local() ? state_.setup.shared_memory : nullptr);
+  edge.session = std::make_unique<Session>(state_.scheduler, std::move(options),
                                            state_.traffic[edge.local], owner_);
   const bool running = join_.running();  // before this connection completes the network
   attach(edge, std::move(connection), hello.result == HandshakeResult::resumed);
   if (running)
     edge.session->send(RunningFrame{});  // the first frame, for which the other end may wait
+  if (const auto offer = edge.session->options().lending->offer()) edge.session->send(*offer);
 }
 
 SessionOptions ConnectionManager::session_options(Edge& edge, const Hello& hello,

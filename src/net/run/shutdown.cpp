@@ -52,7 +52,8 @@ void Shutdown::leave(gossip::Time patience) {
   if (!state_.run.error)
     scheduler.run_io_until([&] {
       return state_.edges.all_sessions([](const Session& session) {
-        return session.closed() || session.remote().said_goodbye || session.queue().fully_acked();
+        return session.closed() || session.remote().said_goodbye ||
+               (session.queue().fully_acked() && session.options().lending->lent().empty());
       });
     });
   bool timed_out = false;

@@ -89,6 +89,13 @@ void TcpNetwork::report_overdue(int here, int there, const Error& why) {
   supervisor_.report_overdue(state_.edges.at(here, there), why.message);
 }
 
+std::vector<std::pair<int, int>> TcpNetwork::lending_links() const {
+  std::vector<std::pair<int, int>> links;
+  for (const auto& [pair, edge] : state_.edges)
+    if (edge.session && edge.session->options().lending->lends()) links.push_back(pair);
+  return links;
+}
+
 void TcpNetwork::tick() {
   const gossip::Time now = state_.scheduler.now();
   const gossip::Time counted = clock_.advance(now);

@@ -32,6 +32,7 @@ class TcpNetwork final : public Network {
   void report_protocol_violation(int here, int there, const Error& why) override;
   void report_overdue(int here, int there, const Error& why) override;
   SocketTraffic traffic(int peer) const override { return state_.traffic.at(peer); }
+  std::vector<std::pair<int, int>> lending_links() const override;
   void set_members(MemberList members) override { connections_.set_members(std::move(members)); }
   RefusedConnections refused() const override { return connections_.refused(); }
   Address address() const override { return connections_.address(); }

@@ -23,11 +23,11 @@ bool AckState::make_due() {
   return due_ = true;
 }
 
-AckFrame AckState::take(std::uint64_t sent) {
+AckFrame AckState::take(std::uint64_t sent, std::uint64_t released) {
   acked_ = received_;
   unacked_bytes_ = 0;
-  due_ = false;
-  return {received_, sent};
+  released_unacked_ = due_ = false;
+  return {received_, sent, released};
 }
 
 void AckState::on_detach() {

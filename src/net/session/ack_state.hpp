@@ -21,7 +21,8 @@ class AckState {
   static constexpr std::size_t kWorthBytes = std::size_t{64} << 10;
 
   /// A counted frame has been received. An acknowledgement is due after kDueBytes, after a
-  /// goodbye, and after the last frame of a message that the sender keeps leased.
+  /// goodbye, and after the last frame of a message that the sender keeps leased until then. What
+  /// is lent stays leased until it is released.
   void on_received(const FrameHeader& header);
   /// Counted frames that have been received since the session began.
   std::uint64_t received() const { return received_; }
@@ -29,13 +30,17 @@ class AckState {
   /// An acknowledgement must be sent now.
   bool due() const { return due_; }
   /// An acknowledgement should be sent if other frames are sent anyway.
-  bool worth_sending() const { return unacked_bytes_ >= kWorthBytes; }
-  /// Makes an acknowledgement due if any received frame is unacknowledged; returns whether one is.
+  bool worth_sending() const { return released_unacked_ || unacked_bytes_ >= kWorthBytes; }
+  /// Makes an acknowledgement due if any received or released frame is unacknowledged; returns
+  /// whether one is.
   bool make_due();
-  /// The acknowledgement to send; afterwards none is due. `sent`: SendQueue::pushed().
-  AckFrame take(std::uint64_t sent);
-  /// Every received frame has been acknowledged on the current connection.
-  bool up_to_date() const { return acked_ == received_; }
+  /// Frames that were read in the memory of the other end are read no more.
+  void on_released() { released_unacked_ = true; }
+  /// The acknowledgement to send; afterwards none is due. `sent`: SendQueue::pushed(); `released`:
+  /// Lending::released().
+  AckFrame take(std::uint64_t sent, std::uint64_t released);
+  /// Every received frame has been acknowledged on the current connection, and every release.
+  bool up_to_date() const { return acked_ == received_ && !released_unacked_; }
 
   /// The connection is gone. The acknowledgements that were sent over it may not have arrived.
   void on_detach();
@@ -54,6 +59,7 @@ class AckState {
   std::uint64_t received_ = 0;
   std::uint64_t acked_ = 0;  ///< of these, acknowledged on the current connection
   std::size_t unacked_bytes_ = 0;
+  bool released_unacked_ = false;  ///< frames were released since the last acknowledgement
   bool due_ = false;
   bool resuming_ = false;
   std::optional<AckFrame> deferred_;

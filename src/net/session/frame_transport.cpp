@@ -30,6 +30,7 @@ FrameTransport::FrameTransport(gossip::Scheduler& scheduler, const SessionOption
       traffic_(traffic),
       detector_(detector),
       user_(user),
+      lending_(*options.lending),
       // A lease has ended, and with it perhaps the wait for a buffer. The owner of the lease may be
       // in the middle of a change, so reading goes on from the scheduler's loop.
       pool_(
@@ -40,12 +41,16 @@ FrameTransport::FrameTransport(gossip::Scheduler& scheduler, const SessionOption
           options.chunk_memory),
       reader_(options.incoming, pool_),
       read_later_(scheduler, [this] { read(); }),
-      queue_(*options.hashes),
+      queue_(*options.hashes, lending_.lent()),
       last_write_(scheduler.now()),
       lease_check_(scheduler, [this] {
         if (queue_.copy_for_writers()) watch_leases();
       }) {
   reader_.hold_data(options.hold_data);
+  lending_.set_hooks([this] { acks_.on_released(); },
+                     [this] {
+                       if (acks_.worth_sending() && acks_.make_due()) write();
+                     });
 }
 
 FrameTransport::~FrameTransport() {
@@ -90,6 +95,7 @@ void FrameTransport::close() {
   if (std::exchange(mode_, Mode::closed) == Mode::closed) return;
   read_later_.cancel();
   lease_check_.cancel();
+  lending_.close();
   socket_.reset();
   queue_.drop();
 }
@@ -127,7 +133,8 @@ void FrameTransport::send(const FrameBody& body, gossip::Chunk chunk, std::strin
 void FrameTransport::write() {
   if (!writable() || queue_.writing()) return;
   if (mode_ != Mode::closing && (acks_.due() || (acks_.worth_sending() && !queue_.empty())))
-    queue_.push_first(make_header(options_, acks_.take(queue_.pushed())));
+    queue_.push_first(
+        make_header(options_, acks_.take(queue_.pushed(), lending_.released(acks_.received()))));
   if (const auto areas = queue_.gather(); !areas.empty()) socket_->write(areas);
 }
 
@@ -190,7 +197,8 @@ void FrameTransport::read_done(const Transfer& transfer) {
   read();
 }
 
-/// Hands the frames that are whole to the user. False if that ended the connection.
+/// Hands the frames that are whole to the user. False if that ended the connection, or if the rest
+/// is for another turn of the loop.
 bool FrameTransport::handle_frames() {
   std::optional<std::string> damage;
   {
@@ -199,7 +207,13 @@ bool FrameTransport::handle_frames() {
       ~Handling() { flag = false; }
     };
     const Handling handling{handling_frames_ = true};
+    const std::uint64_t lent_before = traffic_.lent_bytes_received;
     while (mode_ != Mode::closed) {
+      // Their values are checked here, though no bytes of them were read.
+      if (traffic_.lent_bytes_received - lent_before >= kMaxChunkBytes) {
+        read_later_.call_after(0ns);
+        return false;
+      }
       auto frame = reader_.next();
       if (!frame.ok()) damage = frame.error().message;
       if (damage || !frame->has_value()) break;
@@ -230,10 +244,19 @@ bool FrameTransport::on_ack(const AckFrame& ack) {
                     options_.name, ack.received, queue_.pushed(), before));
     return true;
   }
+  LentChunks& lent = lending_.lent();
+  const std::uint64_t released = lent.released();
+  if (ack.released > ack.received || !lent.release(ack.released)) {
+    user_.on_protocol_violation(
+        fmt::format("{} broke the protocol: it released {} frames, of {} that it has acknowledged "
+                    "and {} that it had released before",
+                    options_.name, ack.released, ack.received, released));
+    return true;
+  }
   const bool nothing_due = resumes && queue_.fully_acked() && ack.sent == acks_.received();
   if (ack.received > before || nothing_due) detector_.on_progress();
   if (resumes) write();
-  return resumes || ack.received > before;
+  return resumes || ack.received > before || ack.released > released;
 }
 
 void FrameTransport::set_data_mode(DataMode mode) {

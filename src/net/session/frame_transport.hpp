@@ -4,7 +4,8 @@
 // Outgoing values go from the row to the socket without a copy, and their lease ends when the other
 // end has them (net/session/send_queue.hpp). Incoming values go from the socket into a pooled
 // buffer. While all buffers are leased the transport does not read, TCP slows the sender down, and
-// the failure detector counts no idle time.
+// the failure detector counts no idle time. Between processes of one machine, values may stay where
+// they are, and be read there (net/session/lending.hpp).
 #pragma once
 
 #include <memory>
@@ -64,7 +65,7 @@ class FrameTransport final : public SocketUser {
   bool writable() const { return attached() && write_error_.empty(); }
 
   /// Appends a frame and writes what can be written. A chunk is the payload of a data frame, text
-  /// that of an abort or a contribution.
+  /// that of an abort or a contribution, or the place of a lent chunk.
   void send(const FrameBody& body, gossip::Chunk chunk = {}, std::string text = {});
   /// No connection will take what is sent: drops the send queue, now and in future.
   void abandon();
@@ -108,6 +109,7 @@ class FrameTransport final : public SocketUser {
   Mode mode_ = Mode::open;
   std::unique_ptr<Socket> socket_;
 
+  Lending& lending_;
   BufferPool pool_;
   FrameReader reader_;
   bool reading_ = false;          ///< a read is under way

@@ -30,7 +30,8 @@ void SendQueue::push(const FrameHeader& header, gossip::Chunk chunk, std::string
   frame.header = header;
   frame.chunk = std::move(chunk);
   frame.text = std::move(text);
-  if (frame.is_leased()) frame.leased_at = hashes_.lent();
+  if (frame.may_copy()) frame.leased_at = hashes_.lent();
+  if (header.lent() != nullptr) lent_.lend();
   if (header.counted()) ++pushed_;
   if (header.control() != nullptr) ++control_frames_;
 }
@@ -85,7 +86,7 @@ void SendQueue::written(std::size_t bytes) {
     Outgoing frame = std::move(queue_.front());
     queue_.pop_front();
     if (!frame.header.counted()) continue;
-    if (frame.is_leased() && !(frame.is_small() && copy(frame, leases))) ++leased_unacked_;
+    if (frame.may_copy() && !(frame.is_small() && copy(frame, leases))) ++leased_unacked_;
     unacked_.push_back(std::move(frame));
   }
   take_acked(done);
@@ -94,9 +95,11 @@ void SendQueue::written(std::size_t bytes) {
 
 void SendQueue::take_acked(Frames& done) {
   for (; first_ < acked_ && !unacked_.empty(); ++first_) {
-    if (unacked_.front().is_leased()) --leased_unacked_;
-    done.push_back(std::move(unacked_.front()));
+    Outgoing frame = std::move(unacked_.front());
     unacked_.pop_front();
+    if (frame.may_copy()) --leased_unacked_;
+    if (frame.header.lent() != nullptr) lent_.keep(first_, frame.chunk);
+    done.push_back(std::move(frame));
   }
 }
 
@@ -132,6 +135,7 @@ bool SendQueue::resume(std::uint64_t count) {
       ++each;
       continue;
     }
+    if (each->header.lent() != nullptr) lent_.keep(first_, each->chunk);
     done.push_back(std::move(*each));
     each = queue_.erase(each);
     ++first_;
@@ -145,6 +149,7 @@ bool SendQueue::resume(std::uint64_t count) {
 void SendQueue::drop(bool keep_begun) {
   Frames done = std::exchange(unacked_, {});
   leased_unacked_ = 0;
+  lent_.release_all();
   const std::size_t keep =
       keep_begun ? std::max<std::size_t>(in_flight_, front_written_ > 0 ? 1 : 0) : 0;
   if (keep == 0) in_flight_ = front_written_ = 0;
@@ -182,23 +187,22 @@ bool SendQueue::copy(Outgoing& frame, std::vector<gossip::Lease>& leases) {
 }
 
 bool SendQueue::delays_writer() const {
-  const auto delays = [](const Outgoing& frame) {
-    return frame.is_leased() && frame.chunk.lease.writer_waiting();
-  };
-  return std::ranges::any_of(unacked_, delays) || std::ranges::any_of(queue_, delays);
+  const auto delays = [](const Outgoing& frame) { return frame.chunk.lease.writer_waiting(); };
+  return lent_.delays_writer() || std::ranges::any_of(unacked_, delays) ||
+         std::ranges::any_of(queue_, delays);
 }
 
 bool SendQueue::copy_for_writers() {
   std::vector<gossip::Lease> leases;
   bool remain = false;
   for (Outgoing& frame : unacked_) {
-    if (!frame.is_leased()) continue;
+    if (!frame.may_copy()) continue;
     if (frame.chunk.lease.writer_waiting() && copy(frame, leases)) --leased_unacked_;
     else remain = true;
   }
   if (!interrupted_) return remain;
   for (Outgoing& frame : queue_)
-    if (frame.is_leased() && !(frame.chunk.lease.writer_waiting() && copy(frame, leases)))
+    if (frame.may_copy() && !(frame.chunk.lease.writer_waiting() && copy(frame, leases)))
       remain = true;
   return remain;
 }

@@ -4,7 +4,8 @@
 //
 // The values of a chunk stay where they are, under the chunk's lease, and are not copied. There are
 // two exceptions: small messages, and rows whose owner waits to write while only the
-// acknowledgement is missing. The copies of one session are bounded.
+// acknowledgement is missing. The copies of one session are bounded. A chunk that is lent is never
+// copied, because the other end reads it where it is; its lease lasts until it is released.
 #pragma once
 
 #include <array>
@@ -18,6 +19,7 @@
 
 #include "gossip/link.hpp"
 #include "net/io/socket.hpp"
+#include "net/session/lending.hpp"
 #include "net/wire/frame.hpp"
 #include "net/wire/hash_memo.hpp"
 
@@ -34,7 +36,8 @@ class SendQueue {
   /// connection hold.
   static constexpr std::size_t kMaxCopiedBytes = std::size_t{8} << 20;
 
-  explicit SendQueue(HashMemo& hashes) : hashes_(hashes) {}
+  /// Both outlive the queue.
+  SendQueue(HashMemo& hashes, LentChunks& lent) : hashes_(hashes), lent_(lent) {}
   ~SendQueue() { drop(); }
   SendQueue(const SendQueue&) = delete;
   SendQueue& operator=(const SendQueue&) = delete;
@@ -103,7 +106,10 @@ class SendQueue {
 
     std::span<const std::byte> payload() const;
     std::size_t size() const { return kFrameHeaderBytes + header.payload_bytes; }
-    bool is_leased() const { return copy == nullptr && !chunk.values.empty(); }
+    /// Its values lie in leased memory, and a copy of them would serve as well.
+    bool may_copy() const {
+      return header.data() != nullptr && copy == nullptr && !chunk.values.empty();
+    }
     bool is_small() const;
     /// Fills `bytes`, once.
     void encode(HashMemo& hashes);
@@ -115,6 +121,7 @@ class SendQueue {
   void take_acked(Frames& done);
 
   HashMemo& hashes_;
+  LentChunks& lent_;          ///< of frames that are acknowledged
   Frames queue_;              ///< not written whole
   Frames unacked_;            ///< written and not acknowledged; all of them are counted
   std::uint64_t pushed_ = 0;  ///< counted frames, of all time

@@ -42,6 +42,19 @@ std::string loss(const SessionOptions& options, const RemoteState& remote, const
   return fmt::format("{} was lost {}: {}", options.name, when, why);
 }
 
+/// A violation of the protocol, whose name is a clause, as a sentence.
+Status named(const SessionOptions& options, const Status& status) {
+  if (status.ok()) return status;
+  return Error{status.error().kind,
+               fmt::format("{} broke the protocol: {}", options.name, status.error().message)};
+}
+
+/// The options with an object for what is lent: without one, nothing is.
+SessionOptions completed(SessionOptions options, gossip::Scheduler& scheduler) {
+  if (!options.lending) options.lending = std::make_shared<Lending>(scheduler, nullptr);
+  return options;
+}
+
 ControlFrame control_frame(const gossip::ChunkHeader& header) {
   return {header.control,    header.round,       header.channel,
           header.link_state, header.donor_steps, header.chain};
@@ -49,7 +62,8 @@ ControlFrame control_frame(const gossip::ChunkHeader& header) {
 
 gossip::ChunkHeader chunk_header(const FrameHeader& frame) {
   gossip::ChunkHeader header{frame.from, frame.to};
-  if (const DataFrame* data = frame.data()) {
+  const LentFrame* lent = frame.lent();
+  if (const DataFrame* data = lent != nullptr ? &lent->chunk : frame.data()) {
     header.round = data->round;
     header.channel = data->channel;
     header.offset = data->offset;
@@ -70,14 +84,12 @@ gossip::ChunkHeader chunk_header(const FrameHeader& frame) {
 Session::Session(gossip::Scheduler& scheduler, SessionOptions options, SocketTraffic& traffic,
                  SessionOwner& owner)
     : scheduler_(scheduler),
-      options_(std::move(options)),
+      options_(completed(std::move(options), scheduler)),
       traffic_(traffic),
       owner_(owner),
       detector_(options_.failure_timeout),
       transport_(scheduler, options_, traffic, detector_, *this),
       began_(scheduler.now()) {}
-
-Session::~Session() { close(); }
 
 bool Session::finished() const {
   return closed() || (state_ == State::leaving && remote_.said_goodbye &&
@@ -101,7 +113,10 @@ void Session::send(gossip::Chunk chunk) {
   if (header.control != gossip::ControlMessage::none)
     return transport_.send(control_frame(header), std::move(chunk));
   const DataFrame data{header.round, header.channel, header.offset, header.total};
-  transport_.send(data, std::move(chunk));
+  const std::optional<LentPlace> place = options_.lending->place_of(chunk);
+  if (!place) return transport_.send(data, std::move(chunk));
+  traffic_.lent_bytes_sent += chunk.values.size_bytes();
+  transport_.send(LentFrame{data}, std::move(chunk), encode_place(*place));
 }
 
 void Session::send(const FrameBody& body, std::string text) {
@@ -137,27 +152,49 @@ void Session::on_frame(Frame frame) {
     case FrameKind::running:
       if (state_ == State::open) owner_.on_running();
       return on_empty_frame();
-    case FrameKind::goodbye: remote_.said_goodbye = true; return owner_.on_goodbye(*this);
+    case FrameKind::goodbye:
+      remote_.said_goodbye = true;
+      options_.lending->lent().release_all();  // its rounds are done
+      return owner_.on_goodbye(*this);
     case FrameKind::abort:
       if (state_ == State::aborting) return;
       return owner_.on_abort(
           *this, {std::get<AbortFrame>(frame.header.body).error, printable(std::move(frame.text))});
-    case FrameKind::contribution: {
-      if (state_ != State::open) return;
-      const Status status = owner_.on_contribution(*this, std::move(frame.text));
-      if (!status.ok()) on_protocol_violation(status.error().message);
-      return;
-    }
+    case FrameKind::contribution:
+    case FrameKind::offer:
+    case FrameKind::mapped:
     case FrameKind::data:
-    case FrameKind::control: break;
+    case FrameKind::lent:
+    case FrameKind::control: {
+      const Status status = on_content(std::move(frame));
+      if (!status.ok()) on_protocol_violation(status.error().message);
+    }
+  }
+}
+
+/// A frame for the owner, or about memory. The error is a whole sentence.
+Status Session::on_content(Frame frame) {
+  Lending& lending = *options_.lending;
+  if (frame.header.kind() == FrameKind::contribution)
+    return state_ == State::open ? owner_.on_contribution(*this, std::move(frame.text)) : Status();
+  if (frame.header.kind() == FrameKind::mapped) return named(options_, lending.on_mapped());
+  if (const auto* offer = std::get_if<OfferFrame>(&frame.header.body)) {
+    if (!may_send()) return {};
+    const auto mapped = lending.on_offer(*offer);
+    if (mapped.ok() && *mapped) send(MappedFrame{});
+    return named(options_, mapped.ok() ? Status() : Status(mapped.error()));
   }
   const gossip::ChunkHeader header = chunk_header(frame.header);
-  traffic_.data_bytes_received += kFrameHeaderBytes + frame.header.payload_bytes;
+  gossip::Chunk chunk(header, frame.values, std::move(frame.lease));
+  if (frame.header.lent() != nullptr) {
+    auto borrowed = lending.borrow(transport_.acks().received() - 1, header, frame.text);
+    if (!borrowed.ok()) return named(options_, borrowed.error());
+    chunk = std::move(borrowed).value();
+    traffic_.lent_bytes_received += chunk.values.size_bytes();
+  }
+  traffic_.data_bytes_received += gossip::frame_bytes(chunk);
   remote_.latest_round = std::max(remote_.latest_round.value_or(0), header.round);
-  if (state_ != State::open) return;
-  const Status status =
-      owner_.on_chunk(gossip::Chunk(header, frame.values, std::move(frame.lease)));
-  if (!status.ok()) on_protocol_violation(status.error().message);
+  return state_ == State::open ? owner_.on_chunk(std::move(chunk)) : Status();
 }
 
 /// A frame has come that carries nothing new. An end that sends them without a pause costs this

@@ -61,7 +61,6 @@ class Session final : private TransportUser {
   /// All references outlive the session.
   Session(gossip::Scheduler& scheduler, SessionOptions options, SocketTraffic& traffic,
           SessionOwner& owner);
-  ~Session() override;
 
   /// Takes a connection in place of the current one, if there is one. `resumes`: the other end
   /// knows the session already.
@@ -69,10 +68,10 @@ class Session final : private TransportUser {
   /// No further connection will come: the session ends, unless the current one still brings
   /// something.
   void give_up();
-  /// Sends a chunk of at most kMaxChunkBytes. A session that is closed or ending drops it.
+  /// Sends or lends a chunk of at most kMaxChunkBytes. A session that is closed or ending drops it.
   void send(gossip::Chunk chunk);
-  /// Sends a frame that carries no chunk: a contribution, of at most kMaxContributionBytes, or
-  /// that this network has begun its rounds.
+  /// Sends a frame that carries no chunk: a contribution, of at most kMaxContributionBytes, that
+  /// this network has begun its rounds, or what is to be said of memory (Lending).
   void send(const FrameBody& body, std::string text = {});
   /// While true, data and control frames wait unread, and so do the frames behind them. That is no
   /// silence of the other end.
@@ -110,6 +109,7 @@ class Session final : private TransportUser {
   void on_connection_end(const std::string& why) override;
 
   bool may_send() const;
+  Status on_content(Frame frame);
   void on_empty_frame();
   void reconnect_or_end(std::string sentence);
   void end(std::string sentence);

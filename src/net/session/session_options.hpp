@@ -3,9 +3,11 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "gossip/scheduler.hpp"
+#include "net/session/lending.hpp"
 #include "net/wire/buffer_pool.hpp"
 #include "net/wire/frame.hpp"
 #include "net/wire/hash_memo.hpp"
@@ -16,7 +18,9 @@ namespace gossamer::net {
 struct SocketTraffic {
   std::uint64_t bytes_sent = 0, bytes_received = 0;  ///< at the sockets, everything included
   std::uint64_t data_bytes_sent = 0,
-                data_bytes_received = 0;  ///< data and control frames, with their headers
+                data_bytes_received = 0;  ///< data and control frames, with their headers, as if
+                                          ///< no chunk were lent
+  std::uint64_t lent_bytes_sent = 0, lent_bytes_received = 0;  ///< values of lent chunks
 };
 
 struct SessionOptions {
@@ -29,6 +33,9 @@ struct SessionOptions {
   bool hold_data = false;           ///< Session::hold_data(), at first
   HashMemo* hashes = nullptr;       ///< shared by the sessions of a process
   BufferMemory chunk_memory = BufferMemory::ordinary();
+  /// What the ends of this session read in each other's memory; null: nothing. Of this session
+  /// alone.
+  std::shared_ptr<Lending> lending = nullptr;
   /// The connection broke, or nothing comes over it: attach() another one, `pause` from now, or
   /// call give_up(). Called from the scheduler's loop.
   std::function<void(gossip::Time pause)> reconnect = [](gossip::Time) {};

@@ -24,6 +24,7 @@ class TlsStream final : public SocketUser, public std::enable_shared_from_this<T
             TlsRole role, KeyCheck allowed)
       : socket_(std::move(socket)),
         remote_(socket_->remote()),
+        is_local_(socket_->is_local()),
         engine_(context, role, std::move(allowed)),
         advance_later_(scheduler, [this] { advance(); }) {
     socket_->set_user(this);
@@ -31,6 +32,7 @@ class TlsStream final : public SocketUser, public std::enable_shared_from_this<T
 
   void set_user(SocketUser* user) { user_ = user; }
   const std::string& remote() const { return remote_; }
+  bool is_local() const { return is_local_; }
 
   void read(std::span<const Area> areas) {
     into_.assign(areas.begin(), areas.end());
@@ -193,6 +195,7 @@ class TlsStream final : public SocketUser, public std::enable_shared_from_this<T
 
   std::unique_ptr<Socket> socket_;
   std::string remote_;
+  bool is_local_;
   SocketUser* user_ = nullptr;
   TlsEngine engine_;
   DeferredCall advance_later_;
@@ -217,6 +220,7 @@ class TlsSocket final : public Socket {
   void finish_sending() override { stream_->finish_sending(); }
   void close() override { stream_->close(); }
   const std::string& remote() const override { return stream_->remote(); }
+  bool is_local() const override { return stream_->is_local(); }
 
  private:
   std::shared_ptr<TlsStream> stream_;

@@ -72,6 +72,25 @@ void encode(const AckFrame& ack, Builder header) {
   auto fields = header.initAck();
   fields.setReceived(ack.received);
   fields.setSent(ack.sent);
+  fields.setReleased(ack.released);
+}
+
+void encode(const OfferFrame& offer, Builder header) {
+  auto fields = header.initOffer();
+  fields.setProcess(offer.memory.process);
+  fields.setDescriptor(offer.memory.descriptor);
+  fields.setBytes(offer.memory.bytes);
+  fields.setToken(offer.memory.token);
+}
+
+void encode(const MappedFrame&, Builder header) { header.setMapped(); }
+
+void encode(const LentFrame& lent, Builder header) {
+  auto fields = header.initLent();
+  fields.setRound(lent.chunk.round);
+  fields.setChannel(lent.chunk.channel);
+  fields.setOffset(lent.chunk.offset);
+  fields.setTotal(lent.chunk.total);
 }
 
 // One decoder for each kind that has fields.
@@ -102,7 +121,15 @@ ControlFrame decode_control(wire::FrameHeader::Control::Reader fields) {
 }
 
 AckFrame decode_ack(wire::FrameHeader::Ack::Reader fields) {
-  return {fields.getReceived(), fields.getSent()};
+  return {fields.getReceived(), fields.getSent(), fields.getReleased()};
+}
+
+OfferFrame decode_offer(wire::FrameHeader::Offer::Reader fields) {
+  return {{fields.getProcess(), fields.getDescriptor(), fields.getBytes(), fields.getToken()}};
+}
+
+LentFrame decode_lent(wire::FrameHeader::Lent::Reader fields) {
+  return {{fields.getRound(), fields.getChannel(), fields.getOffset(), fields.getTotal()}};
 }
 
 /// Nothing if the kind is unknown.
@@ -116,6 +143,9 @@ std::optional<FrameBody> decode_body(Reader header) {
     case wire::FrameHeader::CONTRIBUTION: return ContributionFrame{};
     case wire::FrameHeader::RUNNING: return RunningFrame{};
     case wire::FrameHeader::ACK: return decode_ack(header.getAck());
+    case wire::FrameHeader::OFFER: return decode_offer(header.getOffer());
+    case wire::FrameHeader::MAPPED: return MappedFrame{};
+    case wire::FrameHeader::LENT: return decode_lent(header.getLent());
     case wire::FrameHeader::UNKNOWN: break;
   }
   return std::nullopt;
@@ -128,15 +158,19 @@ Status check_payload(const char* name, std::size_t bytes, std::size_t limit) {
   return bad(fmt::format("{} of {} bytes, where {} is the limit", name, bytes, limit));
 }
 
+/// Whether a chunk of so many values lies within its message.
+Status check_range(std::uint64_t offset, std::uint64_t total, std::uint64_t values) {
+  if (offset <= total && values <= total - offset) return {};
+  return bad(fmt::format("a chunk of {} values at {} of a message of {}", values, offset, total));
+}
+
 Status check(const DataFrame& data, std::uint32_t payload_bytes) {
   GOSSAMER_TRY_STATUS(check_payload("a chunk", payload_bytes, kMaxChunkBytes));
   if (payload_bytes % sizeof(float) != 0)
     return bad(
         fmt::format("a chunk of {} bytes, which is no whole number of values", payload_bytes));
   const std::uint64_t values = payload_bytes / sizeof(float);
-  if (data.offset > data.total || values > data.total - data.offset)
-    return bad(fmt::format("a chunk of {} values at {} of a message of {}", values, data.offset,
-                           data.total));
+  GOSSAMER_TRY_STATUS(check_range(data.offset, data.total, values));
   if (values == 0 && data.total != 0) return bad("an empty chunk of a message that is not empty");
   return {};
 }
@@ -155,6 +189,12 @@ Status check(const AbortFrame&, std::uint32_t payload_bytes) {
 
 Status check(const ContributionFrame&, std::uint32_t payload_bytes) {
   return check_payload("a contribution", payload_bytes, kMaxContributionBytes);
+}
+
+Status check(const LentFrame&, std::uint32_t payload_bytes) {
+  if (payload_bytes == sizeof(LentPlace)) return {};
+  return bad(fmt::format("a lent chunk with a payload of {} bytes, where {} say its place",
+                         payload_bytes, sizeof(LentPlace)));
 }
 
 /// Every other kind.
@@ -216,6 +256,29 @@ void encode_header(const FrameHeader& header, std::uint64_t payload_hash,
   const Prefix prefix{kFrameMagic, kHeaderWords, hash_of(segment) ^ payload_hash};
   std::memcpy(bytes.data(), &prefix, sizeof prefix);
   std::memcpy(bytes.data() + sizeof prefix, segment.data(), sizeof segment);
+}
+
+std::string encode_place(const LentPlace& place) {
+  std::string payload(sizeof place, '\0');
+  std::memcpy(payload.data(), &place, sizeof place);
+  return payload;
+}
+
+Result<LentPlace> decode_place(std::uint64_t offset, std::uint64_t total,
+                               const std::string& payload, std::uint64_t bytes) {
+  LentPlace place;
+  GOSSAMER_CHECK(payload.size() == sizeof place, "decode_header() has checked the length");
+  std::memcpy(&place, payload.data(), sizeof place);
+  GOSSAMER_TRY_STATUS(check_range(offset, total, place.values));
+  if (place.values == 0) return bad("a lent chunk without values");
+  if (place.values > kMaxChunkBytes / sizeof(float))
+    return bad(fmt::format("a lent chunk of {} values, where {} bytes are the limit", place.values,
+                           kMaxChunkBytes));
+  if (place.begin % sizeof(float) != 0 || place.begin > bytes ||
+      place.values > (bytes - place.begin) / sizeof(float))
+    return bad(fmt::format("a lent chunk of {} values at byte {} of {}", place.values, place.begin,
+                           bytes));
+  return place;
 }
 
 Result<DecodedHeader> decode_header(std::span<const std::byte, kFrameHeaderBytes> bytes,

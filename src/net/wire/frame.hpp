@@ -13,6 +13,7 @@
 #include <variant>
 
 #include "base/result.hpp"
+#include "base/shared_memory.hpp"
 #include "gossip/link.hpp"
 
 namespace gossamer::net {
@@ -27,6 +28,9 @@ enum class FrameKind : std::uint16_t {
   contribution = 6,
   running = 7,
   ack = 8,
+  offer = 9,
+  mapped = 10,
+  lent = 11,
 };
 
 /// A chunk of a message; its values are the payload.
@@ -83,12 +87,42 @@ struct RunningFrame {
 struct AckFrame {
   std::uint64_t received = 0;  ///< counted frames that the sender of this frame has received
   std::uint64_t sent = 0;      ///< counted frames that it has put in its send queue
+  std::uint64_t released = 0;  ///< of those received, the first ones whose values it reads no more
 
   bool operator==(const AckFrame&) const = default;
 };
 
-using FrameBody = std::variant<DataFrame, HeartbeatFrame, GoodbyeFrame, AbortFrame, ControlFrame,
-                               ContributionFrame, RunningFrame, AckFrame>;
+/// Offers the memory of the sender to a process of the same machine, once a session.
+struct OfferFrame {
+  SharedMemoryName memory;
+
+  bool operator==(const OfferFrame&) const = default;
+};
+
+/// The sender can read the memory that it was offered.
+struct MappedFrame {
+  bool operator==(const MappedFrame&) const = default;
+};
+
+/// A chunk of a message that stays in the memory of the sender, until the receiver has released it.
+/// The payload says where (LentPlace).
+struct LentFrame {
+  DataFrame chunk;
+
+  bool operator==(const LentFrame&) const = default;
+};
+
+/// Where the values of a lent chunk lie.
+struct LentPlace {
+  std::uint64_t begin = 0;   ///< bytes before the first value in the memory that was offered
+  std::uint64_t values = 0;  ///< 1 at least
+
+  bool operator==(const LentPlace&) const = default;
+};
+
+using FrameBody =
+    std::variant<DataFrame, HeartbeatFrame, GoodbyeFrame, AbortFrame, ControlFrame,
+                 ContributionFrame, RunningFrame, AckFrame, OfferFrame, MappedFrame, LentFrame>;
 
 /// Whether a frame is delivered exactly once and in order across connections. Both ends count these
 /// frames.
@@ -121,6 +155,7 @@ struct FrameHeader {
   /// The body of a frame of that kind, or null.
   const DataFrame* data() const { return std::get_if<DataFrame>(&body); }
   const ControlFrame* control() const { return std::get_if<ControlFrame>(&body); }
+  const LentFrame* lent() const { return std::get_if<LentFrame>(&body); }
 
   bool operator==(const FrameHeader&) const = default;
 };
@@ -144,6 +179,14 @@ std::uint32_t short_run(const std::string& run_id);
 /// Writes the first kFrameHeaderBytes bytes of a frame. `payload_hash`: XXH3-64 of its payload.
 void encode_header(const FrameHeader& header, std::uint64_t payload_hash,
                    std::span<std::byte, kFrameHeaderBytes> bytes);
+
+/// The payload of a lent frame.
+std::string encode_place(const LentPlace& place);
+/// The place in such a payload, whose length decode_header() has checked. Error (lost_peer): no
+/// value, not at the boundary of a value, beyond the end of the message of `total` values, of which
+/// the chunk follows the first `offset`, or of memory of `bytes`, or above kMaxChunkBytes.
+Result<LentPlace> decode_place(std::uint64_t offset, std::uint64_t total,
+                               const std::string& payload, std::uint64_t bytes);
 
 /// Reads and checks a header: magic, length, one segment within traversal and nesting limits, a
 /// known kind, the right run and peers, fields within their ranges, a payload within its kind's

@@ -69,7 +69,7 @@ void FrameReader::restart() {
 bool FrameReader::start_payload() {
   if (buffer_ != nullptr || dropping_) return true;
   const FrameHeader& header = header_->header;
-  if (header.control() != nullptr && hold_data_) return false;
+  if ((header.control() != nullptr || header.lent() != nullptr) && hold_data_) return false;
   if (header.data() == nullptr) {
     text_.resize(header.payload_bytes);  // decode_header has bounded it
     return true;
@@ -110,6 +110,7 @@ Result<std::optional<Frame>> FrameReader::finish_frame() {
   if (!intact)
     return Error{ErrorKind::lost_peer,
                  "a frame whose checksum does not match: it was damaged on the way"};
+  frame.dropped = drop_data_ && frame.header.lent() != nullptr;
   frame.text = std::move(text_);
   text_.clear();
   return std::optional<Frame>(std::move(frame));

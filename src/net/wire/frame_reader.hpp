@@ -21,9 +21,9 @@ struct Frame {
   FrameHeader header;
   std::span<const float> values;  ///< of a data frame; in the memory that the lease keeps
   gossip::Lease lease;
-  std::string text;      ///< payload of an abort or a contribution
+  std::string text;      ///< payload of an abort or a contribution; the place of a lent chunk
   bool dropped = false;  ///< a data frame whose values were discarded and whose checksum was not
-                         ///< compared
+                         ///< compared, or a lent chunk that is not read
 };
 
 /// Use: read into areas(), call filled(), then call next() until it returns no frame. Thread: the
@@ -44,10 +44,11 @@ class FrameReader {
   /// bytes break the protocol; the stream cannot be read any further.
   Result<std::optional<Frame>> next();
 
-  /// While true, next() returns no data or control frame, nor any frame behind one.
+  /// While true, next() returns no data, lent or control frame, nor any frame behind one.
   void hold_data(bool hold) { hold_data_ = hold; }
   bool holds_data() const { return hold_data_; }
-  /// From now on the values of data frames are read and discarded, also of a frame that was held.
+  /// From now on the values of data frames are read and discarded, also of a frame that was held,
+  /// and lent chunks are not read.
   void drop_data() { drop_data_ = true, hold_data_ = false; }
   /// The next bytes are those of another connection: a frame that was read in part is forgotten.
   void restart();

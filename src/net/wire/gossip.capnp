@@ -43,6 +43,20 @@ struct FrameHeader {
     ack :group {                    # an acknowledgement
       received @22 :UInt64;         # counted frames that the sender of this frame has received
       sent @23 :UInt64;             # counted frames that it has put in its send queue
+      released @25 :UInt64;         # of those, first ones whose values it no longer reads
+    }
+    offer :group {                  # the sender's memory, for a process of the same machine
+      process @26 :UInt32;          # gossamer::SharedMemoryName
+      descriptor @27 :UInt32;
+      bytes @28 :UInt64;
+      token @29 :UInt64;
+    }
+    mapped @30 :Void;               # the sender can read the memory that it was offered
+    lent :group {                   # a chunk in the sender's memory; payload: where, as 8 bytes
+      round @31 :UInt64;            # and how many values, as 8 bytes; the rest as in data
+      offset @32 :UInt64;
+      total @33 :UInt64;
+      channel @34 :UInt16;
     }
   }
 }

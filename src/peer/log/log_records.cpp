@@ -33,6 +33,7 @@ enum class FieldType {
   node_or_null,
   name_or_null,
   refusals,
+  links,
   deviations
 };
 
@@ -85,7 +86,7 @@ constexpr Field kEnd[] = {
     {"rounds", FieldType::count},         {"seconds", FieldType::seconds},
     {"wall_seconds", FieldType::seconds}, {"node_steps", FieldType::count},
     {"bytes_sent", FieldType::count},     {"refused_connections", FieldType::refusals},
-    {"row_hashes", FieldType::hashes}};
+    {"lending_links", FieldType::links},  {"row_hashes", FieldType::hashes}};
 
 constexpr std::string_view kReasons[] = {"finished", "interrupted", "lost_peer", "diverged",
                                          "failed"};
@@ -147,6 +148,16 @@ bool is_refusals(const Json& value) {
           }));
 }
 
+/// Pairs of nodes; null where there were no connections.
+bool is_links(const Json& value) {
+  const auto is_link = [](const Json& link) {
+    return link.is_array() && link.size() == 2 && std::ranges::all_of(link, [](const Json& node) {
+             return is_count(node, 0, kMaxNodes - 1);
+           });
+  };
+  return value.is_null() || (value.is_array() && std::ranges::all_of(value, is_link));
+}
+
 bool fits(const Json& value, FieldType type) {
   constexpr auto any = std::numeric_limits<std::uint64_t>::max();
   switch (type) {
@@ -168,6 +179,7 @@ bool fits(const Json& value, FieldType type) {
     case FieldType::node_or_null: return value.is_null() || is_count(value, 0, kMaxNodes);
     case FieldType::name_or_null: return value.is_null() || is_text(value);
     case FieldType::refusals: return is_refusals(value);
+    case FieldType::links: return is_links(value);
     case FieldType::deviations:
       return value.is_array() && std::all_of(value.begin(), value.end(), is_deviation);
   }
@@ -196,6 +208,7 @@ std::string description(FieldType type) {
     case FieldType::name_or_null: return "a text that is not empty, or null";
     case FieldType::refusals:
       return fmt::format("integers ≥ 0 for {}, or null", fmt::join(kRefusals, ", "));
+    case FieldType::links: return "a list of pairs of nodes, or null";
     case FieldType::deviations: return "a list of round, from and used_round";
   }
   return {};

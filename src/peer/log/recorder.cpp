@@ -309,6 +309,7 @@ Status Recorder::end(const EndMetrics& metrics, const RowViews& rows) {
   record["node_steps"] = metrics.node_steps;
   record["bytes_sent"] = metrics.bytes_sent;
   record["refused_connections"] = metrics.refused ? refusals_json(*metrics.refused) : Json();
+  record["lending_links"] = metrics.lending_links ? Json(*metrics.lending_links) : Json();
   record["row_hashes"] = Json::array();
   for (std::span<const float> row : rows) record["row_hashes"].push_back(hash_hex(row));
   GOSSAMER_TRY_STATUS(write(record));

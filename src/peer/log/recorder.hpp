@@ -67,6 +67,8 @@ struct EndMetrics {
   std::uint64_t node_steps = 0;
   std::uint64_t bytes_sent = 0;
   std::optional<net::RefusedConnections> refused = {};  ///< none: the run had no connections
+  /// (node here, node of another process): net::Network::lending_links. None: as above.
+  std::optional<std::vector<std::pair<int, int>>> lending_links = {};
 };
 
 /// Whether log.every asks for records of `round`.

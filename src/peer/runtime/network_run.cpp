@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <chrono>
 #include <csignal>
 #include <string>
 
@@ -109,6 +108,7 @@ NetworkRun::NetworkRun(const Setup& setup, const NetworkRunRequest& request, Sta
       startup_(std::move(startup)),
       credentials_(std::move(credentials)),
       pairs_(pairs_of(setup, request.hosted)) {
+  shared_memory_ = setup.share_rows();  // before the rows are allocated
   startup_.recorder().on_progress = request.on_progress;
   thread_ =
       std::make_unique<ComputeThread>(scheduler_, *setup.device, [this](const std::string& what) {
@@ -161,6 +161,7 @@ net::NetworkSetup NetworkRun::network_setup() {
   network.identity = identity_of(setup_);
   network.hosted = request_.hosted;
   network.pairs = pairs_;
+  network.shared_memory = shared_memory_;
   network.message = request_.message;
   network.fault = [this](const Error& error) { host_->fail(error); };
   network.on_link_lost = [this](int here, int there, const Error& why) {
@@ -338,9 +339,9 @@ Status NetworkRun::finish(bool began) {
                      "left out {} of {} rounds to go on in theirs",
                      fmt::join(request_.hosted, ", "), left_out, setup_.config.run.rounds)});
   const HostView rows(*setup_.device, host_->parameter_rows());
-  const double seconds = std::chrono::duration<double>(scheduler_.now()).count();
-  EndMetrics end = host_->end_metrics(seconds, host_->error());
+  EndMetrics end = host_->end_metrics(gossip::seconds(scheduler_.now()), host_->error());
   end.refused = network_->refused();
+  end.lending_links = network_->lending_links();
   const Status written = recorder.end(end, rows.rows());
   on_stop_.reset();
   network_.reset();

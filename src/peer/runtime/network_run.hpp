@@ -88,8 +88,9 @@ class NetworkRun {
   const NetworkRunRequest& request_;
   Startup startup_;
   std::optional<net::Credentials> credentials_;  ///< until the network is made
-  Pairs pairs_;             ///< (hosted node, node of another process) that exchange rows
-  bool withdrawn_ = false;  ///< the others continue without this process
+  Pairs pairs_;  ///< (hosted node, node of another process) that exchange rows
+  SharedMemory* shared_memory_ = nullptr;  ///< of the rows, where neighbours may read it
+  bool withdrawn_ = false;                 ///< the others continue without this process
 
   // Destroyed in reverse order: the thread first, then the network, then the rows that both read,
   // then the buffers between the two.

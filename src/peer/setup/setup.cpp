@@ -47,6 +47,12 @@ double Setup::step_ms() const {
   return config.sim.compute_ms + workload->spec().samples_per_step * config.sim.sample_ms;
 }
 
+SharedMemory* Setup::share_rows() const {
+  const bool shares =
+      config.net.shared_memory == "auto" && gossip::is_lockstep(config.exchange.kind());
+  return shares ? device->share() : nullptr;
+}
+
 std::string Setup::model_hash() const {
   std::string text = fmt::format("row {}", parameters);
   for (const train::ParameterBlock& block : workload->spec().blocks)

@@ -59,6 +59,10 @@ struct Setup {
   /// Virtual time of a local step of a peer that is not slow, in milliseconds. For full batches,
   /// all shards are taken to have the same size.
   double step_ms() const;
+  /// Makes memory for the rows that will be allocated, in which other processes of this machine can
+  /// read them. Null: net.shared_memory is off, the policy is not sync, or the device or the system
+  /// has none. Under another policy a process would wait for a slower one until that has mixed.
+  SharedMemory* share_rows() const;
   /// Hash of the names and shapes of the tensors. Peers with the same hash can exchange rows.
   std::string model_hash() const;
   /// Hash of the shared configuration and of the content of the data set. Reads all of the data.

@@ -55,9 +55,10 @@ std::uint64_t waiting_bound(const TraceIndex& index, const Incarnation& receiver
   return bound;
 }
 
-/// At a sender, of each connection: one row of each channel. Under `sync` a mix begins only when
-/// the half that it writes, the row of the round before, is no longer leased; under the other
-/// policies a link that still reads a copy is not given another one. A receiver that joins is given
+/// At a sender, of each connection: one row of each channel, and under `sync` without a codec two:
+/// a peer sends its row at once, and then waits, before it mixes, until the half that the mix
+/// writes, which is the row of the round before, is no longer leased. Under the other policies a
+/// link that still reads a copy is not given another one. A receiver that joins is given
 /// its donor's rows once beside these. AD-PSGD's peer has one question or answer in flight, and a
 /// final message of one value. Link state updates have no values, and do not count.
 std::uint64_t leased_bound(const TraceIndex& index, int receiver) {
@@ -70,7 +71,10 @@ std::uint64_t leased_bound(const TraceIndex& index, int receiver) {
                             : 0;
   for (Channel c = 0; c < static_cast<Channel>(protocol.rows.size()); ++c) {
     const std::size_t values = index.width(c);
-    if (index.travels(c)) bound += protocol.codec ? protocol.codec->words(values) : values;
+    if (index.travels(c))
+      bound += index.scenario.codec != "none" ? protocol.codec->words(values)
+               : is_lockstep(protocol.policy) ? 2 * values
+                                              : values;
     if (joins && protocol.rows[c].is_transferred()) bound += values;
   }
   return bound;

@@ -66,6 +66,7 @@ void Trial::draw_options() {
   options_.window = 1 + static_cast<int>(random_.below(4));
   options_.delays = random_.next_double();
   options_.may_lose = random_.below(8) == 0;
+  for (bool& shares : options_.shares) shares = options_.longest_row > 400 && random_.below(4) > 0;
 }
 
 /// Resets, detected at one end or at both; corrupted bytes; and times in which nothing arrives, on

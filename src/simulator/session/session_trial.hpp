@@ -20,14 +20,12 @@ struct TrialReport {
 
 /// The same for the same seed, on every machine. What is checked:
 /// - Each chunk, control message and start-up message arrives once, in order and unchanged, though
-/// its
-///   sender writes into rows as soon as their leases end. All of them arrive where the connections
-///   let them through.
+///   its sender writes into rows as soon as their leases end, and stays unchanged while it is read.
+///   All of them arrive where the connections let them through.
 /// - No more chunks are leased at an end than it has buffers.
 /// - All leases end, and so do both sessions, within a bound of virtual time. A session is lost
-/// only in
-///   a trial whose connections carry nothing for longer than the failure timeout, or damage the
-///   same frame twice; then what arrived is a prefix of what was sent.
+///   only in a trial whose connections carry nothing for longer than the failure timeout, or damage
+///   the same frame twice; then what arrived is a prefix of what was sent.
 /// Thread: any, one trial at a time.
 TrialReport try_session(std::uint64_t seed);
 

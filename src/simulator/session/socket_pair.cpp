@@ -38,6 +38,7 @@ class SocketPair::End final : public net::Socket {
   void finish_sending() override { pair_->finish(end_); }
   void close() override { pair_->close(end_); }
   const std::string& remote() const override { return remote_; }
+  bool is_local() const override { return true; }
 
  private:
   Side& side() { return pair_->ends_[at(end_)]; }

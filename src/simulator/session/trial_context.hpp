@@ -2,6 +2,7 @@
 // send, and the report.
 #pragma once
 
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -25,6 +26,7 @@ struct TrialOptions {
   int messages = 0, window = 0;
   double delays = 0;  ///< the share of chunks that their receiver holds for a while
   bool may_lose = false;
+  std::array<bool, 2> shares{};  ///< whether an end has memory that the other may read
 };
 
 struct TrialContext {

@@ -27,6 +27,12 @@ TrialEnd::TrialEnd(TrialContext& context, int number, std::function<void(Time pa
   options.heartbeat = kTrialFailureTimeout / 4;
   options.hashes = &hashes_;
   options.reconnect = std::move(reconnect);
+  if (context.options.shares[static_cast<std::size_t>(number)]) {
+    auto memory = SharedMemory::reserve();
+    if (memory.ok()) memory_ = std::move(memory).value();
+  }
+  options.lending = std::make_shared<net::Lending>(context.scheduler, memory_.get());
+  for (TrialRow& row : rows_) row.reserve(memory_.get(), context.options.longest_row);
   for (TrialRow& row : rows_)
     row.on_free = [this] { context_.scheduler.after(0ns, [this] { send_next(); }); };
   session_ = std::make_unique<net::Session>(context.scheduler, std::move(options), traffic_, *this);
@@ -34,6 +40,7 @@ TrialEnd::TrialEnd(TrialContext& context, int number, std::function<void(Time pa
 
 void TrialEnd::begin(TrialEnd& other) {
   other_ = &other;
+  if (const auto offer = session_->options().lending->offer()) session_->send(*offer);
   context_.scheduler.after(context_.draw_delay(context_.options.pause), [this] { send_next(); });
 }
 
@@ -53,12 +60,23 @@ Status TrialEnd::on_chunk(Chunk chunk) {
   if (note || context_.random.next_double() >= context_.options.delays) return {};
   const std::uint64_t id = ++kept_ids_;
   kept_.emplace_back(id, std::move(chunk));
-  if (kept_.size() > static_cast<std::size_t>(context_.options.window))
+  const bool lent = traffic_.lent_bytes_received > 0;
+  if (!lent && kept_.size() > static_cast<std::size_t>(context_.options.window))
     context_.add_violation(fmt::format("peer {} has {} chunks, and {} buffers", number_,
                                        kept_.size(), context_.options.window));
-  context_.scheduler.after(context_.draw_delay(20ms), [this, id] {
-    std::erase_if(kept_, [id](const auto& entry) { return entry.first == id; });
-  });
+  context_.scheduler.after(
+      context_.draw_delay(20ms), [this, id, hash = hash_of(kept_.back().second.values)] {
+        std::erase_if(kept_, [&](const auto& entry) {
+          if (entry.first != id) return false;
+          // After its goodbye an end reads nothing, and the failure of a
+          // session ends its leases.
+          const bool reads = !closing_ && !failed_ && !other_->failed_;
+          if (reads && hash_of(entry.second.values) != hash)
+            context_.add_violation(
+                fmt::format("a chunk of peer {} changed while it was read", 1 - number_));
+          return true;
+        });
+      });
   return {};
 }
 
@@ -155,7 +173,7 @@ bool TrialEnd::send_row() {
   if (!row.free()) return row.wait_until_free(), false;
   RandomStream& random = context_.random;
   const auto& options = context_.options;
-  row.values.resize(1 + random.below(static_cast<std::uint32_t>(options.longest_row)));
+  row.resize(1 + random.below(static_cast<std::uint32_t>(options.longest_row)));
   const auto first = static_cast<float>(random.below(1 << 20));
   for (std::size_t k = 0; k < row.values.size(); ++k) row.values[k] = first + static_cast<float>(k);
   const std::size_t part = options.longest_chunk / 8 + 1 +

@@ -64,6 +64,7 @@ class TrialEnd final : public net::SessionOwner {
   TrialEnd* other_ = nullptr;
   net::SocketTraffic traffic_;
   net::HashMemo hashes_;
+  std::unique_ptr<SharedMemory> memory_;  ///< of the rows; null: they are the end's own
   std::array<TrialRow, 3> rows_;
   std::vector<SentFrame> sent_;
   std::vector<std::pair<std::uint64_t, Chunk>> kept_;

@@ -3,8 +3,10 @@
 #pragma once
 
 #include <functional>
+#include <span>
 #include <vector>
 
+#include "base/shared_memory.hpp"
 #include "gossip/lease.hpp"
 
 namespace gossamer::simulator {
@@ -26,10 +28,21 @@ class TrialRow final : public gossip::BufferOwner {
     return gossip::Lease(*this);
   }
 
-  std::vector<float> values;
+  /// Values that the row has room for, in `memory` or, if that is null, in the row's own.
+  void reserve(SharedMemory* memory, std::size_t count) {
+    own_.resize(memory == nullptr ? count : 0);
+    room_ = {memory == nullptr ? own_.data()
+                               : static_cast<float*>(memory->allocate(count * sizeof(float))),
+             count};
+  }
+  std::span<float> resize(std::size_t count) { return values = room_.first(count); }
+
+  std::span<float> values;
   std::function<void()> on_free;
 
  private:
+  std::vector<float> own_;
+  std::span<float> room_;
   int leases_ = 0;
   bool writer_waits_ = false;
 };

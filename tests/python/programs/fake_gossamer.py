@@ -211,6 +211,7 @@ def write_run(out, config, hosted):
                 "node_steps": rounds * len(hosted),
                 "bytes_sent": 1,
                 "refused_connections": None,
+                "lending_links": None,
                 "row_hashes": ["ab" * 16] * len(hosted),
             }
         )
