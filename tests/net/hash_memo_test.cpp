@@ -27,31 +27,31 @@ struct Memo {
 TEST_CASE("a row that was rewritten between two leases is hashed again") {
   for (std::size_t size : {100, 1 << 20}) {
     Memo m(size);
-    const auto first = m.memo.lent();
+    const auto first = m.memo.leased();
     CHECK(m.right(first));
     m.memo.release(m.row);
     m.change();
-    const auto second = m.memo.lent();
+    const auto second = m.memo.leased();
     CHECK(m.right(second));
     m.memo.release(m.row);
     m.change();
-    const auto third = m.memo.lent();
+    const auto third = m.memo.leased();
     m.memo.release(m.row);  // dropped without having been hashed
     m.change();
-    CHECK(m.right(m.memo.lent()));
+    CHECK(m.right(m.memo.leased()));
     CHECK(third > second);
   }
 }
 
 TEST_CASE("a row is hashed once for all leases that overlap") {
   Memo m(1 << 20);
-  const auto first = m.memo.lent(), second = m.memo.lent();
+  const auto first = m.memo.leased(), second = m.memo.leased();
   CHECK(m.right(first));
   m.memo.release(m.row);
   const std::uint64_t before = hash64(m.row);
   m.change();  // against the rules, to show that the row is not read again
   CHECK(m.memo.hash(m.row, second) == before);
-  const auto later = m.memo.lent();
+  const auto later = m.memo.leased();
   CHECK(m.right(later));
 }
 
@@ -59,7 +59,7 @@ TEST_CASE("rows that share an entry, or begin at the same address, are told apar
   std::vector<std::byte> rows(4096 * 1024);
   HashMemo memo;
   for (int pass = 0; pass < 2; ++pass) {
-    const auto lent = memo.lent();
+    const auto lent = memo.leased();
     for (std::size_t at = 0; at < rows.size(); at += 4096) {
       rows[at] = static_cast<std::byte>(at / 4096 * 31);
       const auto row = std::span<const std::byte>(rows).subspan(at, 4096);
@@ -68,6 +68,6 @@ TEST_CASE("rows that share an entry, or begin at the same address, are told apar
     for (std::size_t at = 0; at < rows.size(); at += 4096)
       memo.release(std::span(rows).subspan(at, 4096));
   }
-  const auto whole = memo.lent();
+  const auto whole = memo.leased();
   CHECK(memo.hash(std::span(rows).first(8192), whole) == hash64(std::span(rows).first(8192)));
 }

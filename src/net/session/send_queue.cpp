@@ -30,7 +30,7 @@ void SendQueue::push(const FrameHeader& header, gossip::Chunk chunk, std::string
   frame.header = header;
   frame.chunk = std::move(chunk);
   frame.text = std::move(text);
-  if (frame.may_copy()) frame.leased_at = hashes_.lent();
+  if (frame.may_copy()) frame.leased_at = hashes_.leased();
   if (header.lent() != nullptr) lent_.lend();
   if (header.counted()) ++pushed_;
   if (header.control() != nullptr) ++control_frames_;

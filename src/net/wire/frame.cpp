@@ -37,13 +37,16 @@ std::uint64_t hash_of(const Segment& segment) { return hash64(std::as_bytes(std:
 using Builder = wire::FrameHeader::Builder;
 using Reader = wire::FrameHeader::Reader;
 
-void encode(const DataFrame& data, Builder header) {
-  auto fields = header.initData();
-  fields.setRound(data.round);
-  fields.setChannel(data.channel);
-  fields.setOffset(data.offset);
-  fields.setTotal(data.total);
+/// The fields of a chunk, in the group of either kind that has them.
+template <class Fields>
+void encode_chunk(const DataFrame& chunk, Fields fields) {
+  fields.setRound(chunk.round);
+  fields.setChannel(chunk.channel);
+  fields.setOffset(chunk.offset);
+  fields.setTotal(chunk.total);
 }
+
+void encode(const DataFrame& data, Builder header) { encode_chunk(data, header.initData()); }
 
 void encode(const HeartbeatFrame&, Builder header) { header.setHeartbeat(); }
 void encode(const GoodbyeFrame&, Builder header) { header.setGoodbye(); }
@@ -85,17 +88,12 @@ void encode(const OfferFrame& offer, Builder header) {
 
 void encode(const MappedFrame&, Builder header) { header.setMapped(); }
 
-void encode(const LentFrame& lent, Builder header) {
-  auto fields = header.initLent();
-  fields.setRound(lent.chunk.round);
-  fields.setChannel(lent.chunk.channel);
-  fields.setOffset(lent.chunk.offset);
-  fields.setTotal(lent.chunk.total);
-}
+void encode(const LentFrame& lent, Builder header) { encode_chunk(lent.chunk, header.initLent()); }
 
 // One decoder for each kind that has fields.
 
-DataFrame decode_data(wire::FrameHeader::Data::Reader fields) {
+template <class Fields>
+DataFrame decode_chunk(Fields fields) {
   return {fields.getRound(), fields.getChannel(), fields.getOffset(), fields.getTotal()};
 }
 
@@ -128,14 +126,10 @@ OfferFrame decode_offer(wire::FrameHeader::Offer::Reader fields) {
   return {{fields.getProcess(), fields.getDescriptor(), fields.getBytes(), fields.getToken()}};
 }
 
-LentFrame decode_lent(wire::FrameHeader::Lent::Reader fields) {
-  return {{fields.getRound(), fields.getChannel(), fields.getOffset(), fields.getTotal()}};
-}
-
 /// Nothing if the kind is unknown.
 std::optional<FrameBody> decode_body(Reader header) {
   switch (header.which()) {
-    case wire::FrameHeader::DATA: return decode_data(header.getData());
+    case wire::FrameHeader::DATA: return decode_chunk(header.getData());
     case wire::FrameHeader::HEARTBEAT: return HeartbeatFrame{};
     case wire::FrameHeader::GOODBYE: return GoodbyeFrame{};
     case wire::FrameHeader::ABORT: return decode_abort(header.getAbort());
@@ -145,7 +139,7 @@ std::optional<FrameBody> decode_body(Reader header) {
     case wire::FrameHeader::ACK: return decode_ack(header.getAck());
     case wire::FrameHeader::OFFER: return decode_offer(header.getOffer());
     case wire::FrameHeader::MAPPED: return MappedFrame{};
-    case wire::FrameHeader::LENT: return decode_lent(header.getLent());
+    case wire::FrameHeader::LENT: return LentFrame{decode_chunk(header.getLent())};
     case wire::FrameHeader::UNKNOWN: break;
   }
   return std::nullopt;

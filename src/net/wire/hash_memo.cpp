@@ -16,10 +16,10 @@ HashMemo::Entry& HashMemo::entry(std::span<const std::byte> payload) {
   return entries_[(address * 0x9E3779B97F4A7C15ULL) >> 56];
 }
 
-std::uint64_t HashMemo::hash(std::span<const std::byte> payload, Moment lent) {
+std::uint64_t HashMemo::hash(std::span<const std::byte> payload, Moment leased) {
   if (payload.size() < kWorthIt) return hash64(payload);
   Entry& known = entry(payload);
-  if (known.data == payload.data() && known.size == payload.size() && lent < known.released)
+  if (known.data == payload.data() && known.size == payload.size() && leased < known.released)
     return known.hash;
   known = {payload.data(), payload.size(), hash64(payload), kHeld};
   return known.hash;

@@ -22,9 +22,9 @@ class HashMemo {
   using Moment = std::uint64_t;
 
   /// The moment of a lease. To be called when a chunk is handed over.
-  Moment lent() { return ++clock_; }
-  /// hash64 of the payload of a chunk that was leased at `lent` and still is.
-  std::uint64_t hash(std::span<const std::byte> payload, Moment lent);
+  Moment leased() { return ++clock_; }
+  /// hash64 of the payload of a chunk that was leased at `leased` and still is.
+  std::uint64_t hash(std::span<const std::byte> payload, Moment leased);
   /// To be called before the lease of a chunk ends that may have been hashed.
   void release(std::span<const std::byte> payload);
 

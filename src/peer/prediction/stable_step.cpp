@@ -14,8 +14,10 @@ std::optional<StableStep> stable_step(const Setup& setup) {
   const bool quick = config.run.peers <= topology::kQuickGapStatic || !schedule.lattice().empty();
   const gpu::UpdateRule& rule = config.optimizer.rule;
   const bool plain = rule.kind == gpu::UpdateRule::Kind::sgd && rule.momentum == 0;
-  if (!quick || !plain || !gossip::is_lockstep(config.exchange.kind()) || !setup.rule.is_mean() ||
-      !setup.algorithm->requirements().mixing_matrix || !setup.algorithm->requirements().trainer)
+  const bool known = setup.algorithm->largest_stable_step(0).has_value();
+  if (!known || !quick || !plain || !gossip::is_lockstep(config.exchange.kind()) ||
+      !setup.rule.is_mean() || !setup.algorithm->requirements().mixing_matrix ||
+      !setup.algorithm->requirements().trainer)
     return std::nullopt;
   const std::optional<double> lowest = topology::lowest_eigenvalue(schedule);
   if (!lowest) return std::nullopt;
@@ -26,6 +28,9 @@ std::optional<StableStep> stable_step(const Setup& setup) {
 }
 
 std::string stable_step_warning(const Setup& setup) {
+  // Every run asks: eigenvalues are computed only where they decide.
+  const gossip::Algorithm& algorithm = *setup.algorithm;
+  if (algorithm.largest_stable_step(-1) == algorithm.largest_stable_step(1)) return "";
   const auto step = stable_step(setup);
   if (!step || step->largest_if_lazy < 2 * step->largest) return "";
   return fmt::format(
