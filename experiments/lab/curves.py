@@ -13,7 +13,7 @@ from lab.errors import LabError
 Record = dict[str, Any]
 
 # Fields of the round records. A curve is their mean over the honest peers.
-_PER_PEER = ("train_loss", "test_loss", "test_accuracy", "bytes_sent", "seconds")
+_PER_PEER = ("train_loss", "test_loss", "test_accuracy", "bytes_sent", "seconds", "epsilon")
 _NETWORK = (
     "consensus_distance",
     "averaged_loss",

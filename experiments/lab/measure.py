@@ -4,7 +4,8 @@ test_accuracy                        the last logged value of a curve
 consensus_distance at 10             the value in a round (the first logged round from 10 on)
 rounds until test_accuracy 0.9       the cost when the curve first reaches a target: rounds,
 bytes_sent until test_loss 0.5       bytes per peer,
-seconds until test_accuracy 0.9      or seconds (virtual seconds of a simulated run)
+seconds until test_accuracy 0.9      seconds (virtual seconds of a simulated run),
+epsilon until test_accuracy 0.9      or the privacy that peers with private gradients have spent
 bytes_sent                           the cost of the whole run
 
 If the graph changes with a period, a value is the mean over the rounds of the last period, and a
@@ -32,7 +33,7 @@ METRICS = {
     "consensus_distance": False,
     "backdoor_success": False,
 }
-COSTS = ("rounds", "bytes_sent", "seconds")
+COSTS = ("rounds", "bytes_sent", "seconds", "epsilon")
 NEVER = float("inf")  # the cost of a target that a run does not reach
 
 _NUMBER = r"[-+]?[0-9.]+(?:[eE][-+]?\d+)?"

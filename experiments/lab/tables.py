@@ -46,6 +46,7 @@ def make_table(
     selected = any(condition.choice for condition in conditions)
     faceted = any(condition.facet for condition in conditions)
     has_servers = any(condition.server_bytes.size for condition in conditions)
+    private = any("epsilon" in run.summary["final"] for c in conditions for run in c.runs)
     timed = "seconds" in cost_axes(conditions)
     header = [
         "condition",
@@ -57,6 +58,7 @@ def make_table(
         *(["worst peer"] if "test_accuracy" in metrics else []),
         "sent per peer",
         *(["sent per server"] if has_servers else []),
+        *(["epsilon"] if private else []),
         "rounds to target",
         *(["seconds to target"] if timed else []),
     ]
@@ -92,6 +94,8 @@ def make_table(
                 if condition.server_bytes.size
                 else "–"
             )
+        if private:
+            row.append(_largest_epsilon(condition))
         target = targets[condition.facet]
         row.append(
             _to_target(
@@ -117,6 +121,13 @@ def print_table(content: TextTable, title: str) -> None:
     console.print(table)
     for note in content.notes:
         console.print(note, markup=False, highlight=False)
+
+
+def _largest_epsilon(condition: Condition) -> str:
+    """Over the peers and the seeds; a dash where gradients are not private."""
+    spent = [run.summary["final"].get("epsilon", {}).get("max") for run in condition.runs]
+    known = [epsilon for epsilon in spent if epsilon is not None]
+    return f"{max(known):.3g}" if known else "–"
 
 
 def _finals(condition: Condition, metric: str) -> np.ndarray:

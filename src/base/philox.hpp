@@ -45,7 +45,9 @@ enum class Purpose : std::uint32_t {
   clients = 16,  ///< clients that train in a round of federated averaging, and clients that fail;
                  ///< step = round
   attack = 17,   ///< what hostile peers send; step = round
-  validation = 18,  ///< samples that no peer trains on
+  validation = 18,     ///< samples that no peer trains on
+  private_batch = 19,  ///< samples of a batch of private gradients; step = local step
+  private_noise = 20,
   test = 1000,
 };
 

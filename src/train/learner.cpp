@@ -12,6 +12,7 @@
 #include "base/check.hpp"
 #include "gpu/device_rows.hpp"
 #include "train/compiled_model.hpp"
+#include "train/privacy/private_gradient.hpp"
 
 namespace gossamer::train {
 namespace {
@@ -91,6 +92,9 @@ class DeviceLearner final : public Learner<Real> {
     const std::size_t begin = data.test_count() > 0 ? data.train_count : 0;
     const std::size_t end = data.test_count() > 0 ? data.count : data.train_count;
     for (std::size_t i = begin; i < end; ++i) evaluated_.push_back(static_cast<std::uint32_t>(i));
+    if (request_.optimizer.privacy.on())
+      private_gradient_.emplace(request_.optimizer.privacy, request_.seed, device_,
+                                training_.parameters());
   }
 
   std::size_t parameters() const override { return training_.parameters(); }
@@ -145,7 +149,12 @@ class DeviceLearner final : public Learner<Real> {
     return batch > 0 ? size / batch : std::min<std::size_t>(size, 1);
   }
   std::size_t workspace_bytes() const override {
-    return training_.program().workspace * sizeof(Real);
+    // Of private gradients the memory is the device's, not each peer's; it counts once or more.
+    const std::size_t shared =
+        !private_gradient_ ? 0
+                           : PrivateGradient<Real>::workspace_bytes(training_.parameters()) /
+                                 request_.shards.size();
+    return training_.program().workspace * sizeof(Real) + shared;
   }
 
  private:
@@ -164,6 +173,7 @@ class DeviceLearner final : public Learner<Real> {
       tables_.emplace_back(device_, gpu_index, *request_.data);
   }
   void train(std::span<StepRequest<Real>> requests, gpu::Pass pass);
+  void train_privately(const StepRequest<Real>& request, gpu::Pass pass);
 
   LearnerRequest request_;
   CompiledModel training_, evaluation_;
@@ -172,6 +182,7 @@ class DeviceLearner final : public Learner<Real> {
   std::vector<std::optional<BatchOrder>> orders_;  // by peer; none for a shard of another process
   std::vector<std::size_t> sizes_;                 // of the shards, by peer
   std::vector<std::uint32_t> evaluated_;
+  std::optional<PrivateGradient<Real>> private_gradient_;
 
   // Data of the current call; members so that calls reuse their memory.
   std::vector<gpu::Job<Real>> jobs_;
@@ -180,7 +191,31 @@ class DeviceLearner final : public Learner<Real> {
 };
 
 template <class Real>
+void DeviceLearner<Real>::train_privately(const StepRequest<Real>& request, gpu::Pass pass) {
+  const auto peer = static_cast<std::size_t>(request.peer);
+  for (int s = 0; s < request.steps; ++s) {
+    const std::uint64_t step = request.first_step + static_cast<std::uint64_t>(s);
+    private_gradient_->compute(task(training_),
+                               {.peer = request.peer,
+                                .step = step,
+                                .shard = request_.shards[peer],
+                                .batch = static_cast<double>(orders_[peer].value().batch_size()),
+                                .parameters = request.parameters,
+                                .gradient = request.gradient,
+                                .loss = request.loss});
+    if (pass == gpu::Pass::gradient) continue;
+    UpdateRequest<Real> one{step,         request.parameters, request.state,    request.gradient,
+                            parameters(), request.peer,       request.rate_lead};
+    update(std::span(&one, 1));
+  }
+}
+
+template <class Real>
 void DeviceLearner<Real>::train(std::span<StepRequest<Real>> requests, gpu::Pass pass) {
+  if (private_gradient_) {
+    for (const StepRequest<Real>& request : requests) train_privately(request, pass);
+    return;
+  }
   samples_.clear(), rates_.clear(), jobs_.clear();
   for (const StepRequest<Real>& request : requests) {
     BatchOrder& order = orders_.at(static_cast<std::size_t>(request.peer)).value();

@@ -72,8 +72,8 @@ struct LearnerRequest {
   std::shared_ptr<const Dataset> data;
   Shards shards;
   ModelSpec model;
-  ShardOptions sampling = {};  ///< batch
-  OptimizerOptions optimizer = {};
+  ShardOptions sampling = {};       ///< batch
+  OptimizerOptions optimizer = {};  ///< privacy: with the noise multiplier, if it is on
   std::uint64_t local_steps =
       0;  ///< of a node in the whole run: the length of the schedule, unless local_epochs is given
   std::uint64_t local_epochs =

@@ -9,6 +9,7 @@
 #include "base/parameter.hpp"
 #include "base/result.hpp"
 #include "gpu/training.hpp"
+#include "train/privacy/options.hpp"
 
 namespace gossamer::train {
 
@@ -42,6 +43,7 @@ struct OptimizerOptions {
   double rate = 0.1;
   gpu::UpdateRule rule = {};
   ScheduleOptions schedule = {};
+  PrivacyOptions privacy = {};  ///< of the gradients
 };
 
 /// A value of `optimizer.kind`. A kind is an update rule of the devices, so a new one also needs
@@ -55,7 +57,7 @@ struct OptimizerKind {
 const std::vector<OptimizerKind>& optimizer_kinds();
 
 /// `own` are values of the kind's parameters, `schedule` those of schedule_parameters(). Errors
-/// (invalid): an unknown kind, or a value out of range.
+/// (invalid): an unknown kind, or a value out of range. Without privacy.
 Result<OptimizerOptions> make_optimizer(const std::string& kind, const ParameterValues& own,
                                         const ParameterValues& schedule);
 

@@ -321,6 +321,8 @@ Result<Config> load_config(const std::string& path, const std::vector<Override>&
   const SectionValues& optimizer = read["optimizer"];
   GOSSAMER_TRY(config.optimizer,
                train::make_optimizer(optimizer.kind, optimizer.kind_keys, optimizer.common));
+  GOSSAMER_TRY(config.optimizer.privacy,
+               train::privacy_parameters().read("privacy", read["privacy"].common));
   GOSSAMER_TRY(config.sim, sim_parameters().read("sim", read["sim"].common));
   GOSSAMER_TRY(config.net, net::net_parameters().read("net", read["net"].common));
   GOSSAMER_TRY(config.local, local_parameters().read("local", read["local"].common));

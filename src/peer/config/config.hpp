@@ -1,8 +1,9 @@
 // A run's configuration: a TOML file and `--set section.key=value` overrides, checked against
 // declared keys (base/parameter.hpp). An unknown key is an error that names the line and the known
 // keys. The sections [run] [topology] [algorithm] [codec] [mixing] [attack] [model] [data]
-// [optimizer] are shared by all peers and hashed; [sim] [net] [local] [log] [checkpoint] may differ
-// between machines. A relative path in a file is relative to the file's folder, and one given with
+// [optimizer] [privacy] are shared by all peers and hashed; [sim] [net] [local] [log] [checkpoint]
+// may differ between machines. A relative path in a file is relative to the file's folder, and one
+// given with
 // --set to the working directory; after loading, all paths are absolute.
 #pragma once
 
@@ -113,7 +114,7 @@ struct Config {
   PluginChoice model;
   PluginChoice data;
   train::ShardOptions shards;
-  train::OptimizerOptions optimizer;
+  train::OptimizerOptions optimizer;  ///< with [privacy]
   SimOptions sim;
   net::NetOptions net;
   LocalOptions local;

@@ -7,6 +7,7 @@
 #include "topology/kind.hpp"
 #include "train/dataset.hpp"
 #include "train/model.hpp"
+#include "train/privacy/options.hpp"
 
 namespace gossamer::peer {
 namespace {
@@ -168,6 +169,10 @@ std::vector<Section> shared_sections() {
        .keys = train::schedule_parameters().specs(),
        .default_kind = "sgd",
        .catalog = [] { return kind_specs(train::optimizer_kinds()); },
+       .shared = true},
+      {.name = "privacy",
+       .summary = "what others may learn of a peer's single training samples",
+       .keys = train::privacy_parameters().specs(),
        .shared = true},
   };
 }

@@ -120,7 +120,7 @@ RunTotals totals_of(const std::vector<ProcessLog>& logs) {
   totals.rounds = std::numeric_limits<std::uint64_t>::max();
   totals.virtual_seconds = is_virtual ? 0 : std::numeric_limits<double>::quiet_NaN();
   constexpr double kNotMeasured = std::numeric_limits<double>::quiet_NaN();
-  std::map<int, double> losses;
+  std::map<int, double> losses, epsilons;
   std::map<int, train::Evaluation> evaluations;
   for (const ProcessLog& log : logs) {
     const Json& end = *log.end();
@@ -146,9 +146,11 @@ RunTotals totals_of(const std::vector<ProcessLog>& logs) {
       if (peer >= log.peers) continue;
       if (!record.at("train_loss").is_null()) losses[peer] = record.at("train_loss");
       evaluations[peer] = {number(record.at("test_loss")), number(record.at("test_accuracy"))};
+      if (record.contains("epsilon")) epsilons[peer] = record.at("epsilon");
     }
   }
   for (const auto& [peer, loss] : losses) totals.train_losses.push_back(loss);
+  for (const auto& [peer, epsilon] : epsilons) totals.epsilons.push_back(epsilon);
   for (const auto& [peer, evaluation] : evaluations) totals.evaluations.push_back(evaluation);
   return totals;
 }

@@ -21,7 +21,7 @@ enum class FieldType {
   positive,
   peers,
   peer_list,
-  seconds,
+  not_negative,
   number_or_null,
   text,
   name,
@@ -48,45 +48,51 @@ constexpr Field kHeader[] = {{"schema", FieldType::schema},    {"run_id", FieldT
                              {"time", FieldType::clock},       {"config", FieldType::config}};
 constexpr Field kRound[] = {{"round", FieldType::count},
                             {"peer", FieldType::count},
-                            {"seconds", FieldType::seconds},
+                            {"seconds", FieldType::not_negative},
                             {"train_loss", FieldType::number_or_null},
                             {"test_loss", FieldType::number_or_null},
                             {"test_accuracy", FieldType::number_or_null},
                             {"bytes_sent", FieldType::count},
                             {"bytes_received", FieldType::count},
-                            {"train_seconds", FieldType::seconds},
-                            {"wait_seconds", FieldType::seconds},
-                            {"mix_seconds", FieldType::seconds}};
+                            {"train_seconds", FieldType::not_negative},
+                            {"wait_seconds", FieldType::not_negative},
+                            {"mix_seconds", FieldType::not_negative}};
 constexpr Field kServer[] = {{"round", FieldType::count},
                              {"server", FieldType::count},
-                             {"seconds", FieldType::seconds},
+                             {"seconds", FieldType::not_negative},
                              {"test_loss", FieldType::number_or_null},
                              {"test_accuracy", FieldType::number_or_null},
                              {"bytes_sent", FieldType::count},
                              {"bytes_received", FieldType::count},
-                             {"train_seconds", FieldType::seconds},
-                             {"wait_seconds", FieldType::seconds}};
+                             {"train_seconds", FieldType::not_negative},
+                             {"wait_seconds", FieldType::not_negative}};
 constexpr Field kNetwork[] = {{"round", FieldType::count},
                               {"consensus_distance", FieldType::number_or_null},
                               {"averaged_loss", FieldType::number_or_null},
                               {"averaged_accuracy", FieldType::number_or_null},
                               {"distance_to_optimum", FieldType::number_or_null}};
+constexpr Field kPrivacy[] = {{"private_steps", FieldType::count},
+                              {"epsilon", FieldType::not_negative}};
 constexpr Field kBackdoor[] = {{"backdoor_success", FieldType::number_or_null}};
 constexpr Field kMembership[] = {{"round", FieldType::count},
                                  {"peer", FieldType::count},
-                                 {"seconds", FieldType::seconds},
+                                 {"seconds", FieldType::not_negative},
                                  {"event", FieldType::event},
                                  {"neighbour", FieldType::node_or_null},
                                  {"reachable_peers", FieldType::node_or_null},
                                  {"cause", FieldType::name_or_null}};
 constexpr Field kDeviations[] = {
     {"round", FieldType::count}, {"peer", FieldType::count}, {"deviations", FieldType::deviations}};
-constexpr Field kEnd[] = {
-    {"reason", FieldType::reason},        {"message", FieldType::text},
-    {"rounds", FieldType::count},         {"seconds", FieldType::seconds},
-    {"wall_seconds", FieldType::seconds}, {"node_steps", FieldType::count},
-    {"bytes_sent", FieldType::count},     {"refused_connections", FieldType::refusals},
-    {"lending_links", FieldType::links},  {"row_hashes", FieldType::hashes}};
+constexpr Field kEnd[] = {{"reason", FieldType::reason},
+                          {"message", FieldType::text},
+                          {"rounds", FieldType::count},
+                          {"seconds", FieldType::not_negative},
+                          {"wall_seconds", FieldType::not_negative},
+                          {"node_steps", FieldType::count},
+                          {"bytes_sent", FieldType::count},
+                          {"refused_connections", FieldType::refusals},
+                          {"lending_links", FieldType::links},
+                          {"row_hashes", FieldType::hashes}};
 
 constexpr std::string_view kReasons[] = {"finished", "interrupted", "lost_peer", "diverged",
                                          "failed"};
@@ -166,7 +172,7 @@ bool fits(const Json& value, FieldType type) {
     case FieldType::positive: return is_count(value, 1, any);
     case FieldType::peers: return is_count(value, 1, kMaxPeers);
     case FieldType::peer_list: return is_peer_list(value);
-    case FieldType::seconds: return value.is_number() && value.get<double>() >= 0;
+    case FieldType::not_negative: return value.is_number() && value.get<double>() >= 0;
     case FieldType::number_or_null: return value.is_number() || value.is_null();
     case FieldType::text: return value.is_string();
     case FieldType::name: return is_text(value);
@@ -194,7 +200,7 @@ std::string description(FieldType type) {
     case FieldType::peers: return fmt::format("an integer from 1 to {}", kMaxPeers);
     case FieldType::peer_list:
       return fmt::format("an ascending list of nodes from 0 to {}", kMaxNodes - 1);
-    case FieldType::seconds: return "a number ≥ 0";
+    case FieldType::not_negative: return "a number ≥ 0";
     case FieldType::number_or_null: return "a number or null";
     case FieldType::text: return "a text";
     case FieldType::name: return "a text that is not empty";
@@ -269,6 +275,8 @@ Problem check_record(const Json& record, const std::vector<int>& hosted, std::si
                                               ? std::span<const Field>(kMembership)
                                               : std::span<const Field>(kDeviations);
     if (Problem problem = check_fields(record, fields)) return problem;
+    if (type == "round" && record.contains("private_steps"))
+      if (Problem problem = check_fields(record, kPrivacy)) return problem;
     const auto node = record.at(node_field).get<std::uint64_t>();
     if (node < kMaxNodes &&
         std::binary_search(hosted.begin(), hosted.end(), static_cast<int>(node)))

@@ -12,6 +12,7 @@
 #include "peer/config/config_json.hpp"
 #include "peer/log/summary.hpp"
 #include "peer/log/topology_json.hpp"
+#include "peer/privacy/privacy_plan.hpp"
 #include "peer/setup/node_tensors.hpp"
 #include "peer/version.hpp"
 
@@ -94,7 +95,12 @@ Recorder::Recorder(const Setup& setup, std::vector<int> hosted, fs::path folder)
       hosted_(std::move(hosted)),
       folder_(std::move(folder)),
       log_path_(folder_ / fmt::format("log-{}.jsonl", hosted_.front())),
-      train_losses_(workers(), std::numeric_limits<double>::quiet_NaN()) {}
+      train_losses_(workers(), std::numeric_limits<double>::quiet_NaN()) {
+  const auto& privacy = setup.workload->spec().privacy;
+  if (!privacy) return;
+  privacy_.emplace(*privacy, workers());
+  epsilons_.resize(workers());
+}
 
 Status Recorder::start_log(const std::string& clock) {
   GOSSAMER_TRY_STATUS(write_file(folder_ / fmt::format("resolved-{}.toml", hosted_.front()),
@@ -131,6 +137,7 @@ Result<std::size_t> Recorder::set_records_aside(gossip::Round round) const {
 }
 
 Status Recorder::resume_at(gossip::Round round) {
+  resume_privacy(round);
   if (!resumed_log_) return {};
   if (round == 0 && resumed_log_->finished())
     return data_error(
@@ -203,6 +210,7 @@ Status Recorder::round(const RoundMetrics& metrics) {
   if (!is_server && records_sketch())
     if (std::vector<double> values = sketch(metrics.row); !values.empty())
       record["sketch"] = std::move(values);
+  if (!is_server && privacy_) add_privacy(metrics, index, record);
   if (const gossip::Staleness& staleness = metrics.staleness; staleness.pushes > 0) {
     const double mean = static_cast<double>(staleness.sum) / static_cast<double>(staleness.pushes);
     record["staleness"] = {
@@ -222,6 +230,28 @@ Status Recorder::round(const RoundMetrics& metrics) {
   snapshots_.erase(metrics.round);
   return network_record(metrics.round,
                         honest_rows(setup_, {complete.rows.begin(), complete.rows.end()}));
+}
+
+void Recorder::add_privacy(const RoundMetrics& metrics, std::size_t index, Json& record) {
+  const std::size_t shard = setup_.workload->trainer()->shard_size(metrics.peer);
+  const SpentPrivacy spent =
+      privacy_->spent(index, sampling_of(setup_.config.shards, shard), metrics.steps);
+  record["private_steps"] = spent.steps;
+  record["epsilon"] = spent.epsilon;
+  epsilons_[index] = spent.epsilon;
+}
+
+void Recorder::resume_privacy(gossip::Round round) {
+  if (!privacy_ || (round == 0 && !resumed_log_)) return;
+  // After its last record the process may have run until just before the next one. Without the log,
+  // it may have run to the end.
+  const auto every = static_cast<gossip::Round>(setup_.config.log.every);
+  const gossip::Round rounds = resumed_log_ && every > 0 ? every + 1 : setup_.config.run.rounds;
+  for (std::size_t i = 0; i < workers(); ++i) {
+    const std::uint64_t steps = setup_.steps_per_round(hosted_[i]);
+    const std::uint64_t logged = resumed_log_ ? resumed_log_->private_steps()[i] : 0;
+    privacy_->resume(i, round * steps, logged, rounds * steps);
+  }
 }
 
 Status Recorder::membership(const MembershipMetrics& metrics) {

@@ -37,6 +37,14 @@ std::string percent(const Json& value) {
 std::string four_digits(const Json& value) {
   return value.is_null() ? "–" : fmt::format("{:.4g}", value.get<double>());
 }
+/// "epsilon 3.1 at delta 1e-05", and whether others could repeat the noise.
+std::string privacy_text(const Json& summary) {
+  const Json& privacy = summary["config"]["privacy"];
+  return fmt::format("epsilon {} at delta {} (largest of all peers){}",
+                     four_digits(summary["final"]["epsilon"]["max"]),
+                     privacy["delta"].get<double>(),
+                     privacy["noise"] == "secret" ? "" : ", if the noise were secret");
+}
 
 }  // namespace
 
@@ -115,6 +123,8 @@ Json make_summary(const Setup& setup, const RunTotals& totals, const RowViews& a
   final["averaged_loss"] = finite_or_null(metrics.averaged.loss);
   final["consensus_distance"] = finite_or_null(metrics.consensus_distance);
   final["distance_to_optimum"] = finite_or_null(metrics.distance_to_optimum);
+  if (!totals.epsilons.empty())
+    final["epsilon"] = mean_and_range(honest_only(setup, totals.epsilons, totals.lost_peers));
   if (!metrics.backdoor_success.empty())
     final["backdoor_success"] = mean_and_range(metrics.backdoor_success);
   return summary;
@@ -159,6 +169,7 @@ std::string summary_text(const Json& summary) {
   line("consensus distance", four_digits(final["consensus_distance"]));
   if (!final["distance_to_optimum"].is_null())
     line("distance to optimum", four_digits(final["distance_to_optimum"]));
+  if (final.contains("epsilon")) line("privacy", privacy_text(summary));
   line("bytes sent", fmt::format("{}", summary["bytes_sent"].get<std::uint64_t>()));
   if (!summary["virtual_seconds"].is_null() && summary["virtual_seconds"] > 0)
     line("virtual time", fmt::format("{:.3f} s", summary["virtual_seconds"].get<double>()));

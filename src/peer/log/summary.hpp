@@ -36,6 +36,7 @@ struct RunTotals {
   std::vector<int> lost_peers = {};  ///< peers whose rows are missing
   /// Of each worker, as its log has it, for a workload that cannot evaluate the rows; or empty.
   std::vector<train::Evaluation> evaluations = {};
+  std::vector<double> epsilons = {};  ///< of each worker; empty: gradients are not private
 };
 
 /// The rows of the workers that are not hostile. `rows`: one for each worker that is not `lost`, in

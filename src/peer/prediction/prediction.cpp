@@ -8,6 +8,8 @@
 #include "gossip/link.hpp"
 #include "peer/attack/attack_check.hpp"
 #include "peer/prediction/quadratic_run.hpp"
+#include "peer/privacy/privacy_ledger.hpp"
+#include "peer/privacy/privacy_plan.hpp"
 #include "peer/setup/rule_check.hpp"
 #include "theory/decay.hpp"
 #include "topology/spectrum.hpp"
@@ -91,6 +93,37 @@ void predict_training(const Setup& setup, Prediction& prediction) {
                               outcome.not_known.end());
 }
 
+/// Shards of other processes are not known, and left out.
+std::optional<PredictedPrivacy> predict_privacy(const Setup& setup) {
+  const auto& options = setup.workload->spec().privacy;
+  if (!options) return std::nullopt;
+  PredictedPrivacy predicted{*options};
+  PrivacyLedger ledger(*options, 1);
+  for (int peer = 0; peer < setup.workers(); ++peer) {
+    const std::size_t shard = setup.workload->trainer()->shard_size(peer);
+    if (shard == 0) continue;
+    const std::uint64_t steps = planned_steps(setup.config, *setup.algorithm, shard);
+    const double epsilon = ledger.spent(0, sampling_of(setup.config.shards, shard), steps).epsilon;
+    if (epsilon > predicted.epsilon) predicted.epsilon = epsilon, predicted.peer = peer;
+  }
+  return predicted;
+}
+
+Json privacy_json(const PredictedPrivacy& privacy) {
+  return {{"epsilon", privacy.epsilon},
+          {"delta", privacy.options.delta},
+          {"peer", privacy.peer},
+          {"noise_multiplier", privacy.options.noise_multiplier},
+          {"clip", privacy.options.clip}};
+}
+
+std::string privacy_text(const PredictedPrivacy& privacy) {
+  return fmt::format(
+      "epsilon {:.4g} at delta {} after all rounds (peer {}); noise multiplier {:.4g}{}",
+      privacy.epsilon, privacy.options.delta, privacy.peer, privacy.options.noise_multiplier,
+      privacy.options.noise == "secret" ? "" : "; only if the noise were secret");
+}
+
 Json numbers(const std::vector<double>& values) {
   if (values.empty()) return {};
   Json list = Json::array();
@@ -137,6 +170,26 @@ std::string step_text(const StableStep& step) {
       step.lowest_eigenvalue);
 }
 
+/// The curve as a table of at most `points` rows; empty if there is none.
+std::string curve_text(const Prediction& prediction, std::size_t points) {
+  std::string text;
+  const std::size_t count = prediction.consensus_distance.size();
+  if (count > 0)
+    text += fmt::format("  {:>10}  {:>18}{}{}\n", "round", "consensus distance",
+                        prediction.distance_to_optimum.empty() ? "" : "  distance to optimum",
+                        prediction.sampled ? "  (sampled)" : "");
+  const std::size_t shown = std::min(points, count);
+  for (std::size_t p = 0; p < shown; ++p) {
+    const std::size_t i = shown == 1 ? 0 : p * (count - 1) / (shown - 1);
+    text +=
+        fmt::format("  {:>10}  {:>18.4g}", prediction.rounds[i], prediction.consensus_distance[i]);
+    if (!prediction.distance_to_optimum.empty())
+      text += fmt::format("  {:>19.4g}", prediction.distance_to_optimum[i]);
+    text += "\n";
+  }
+  return text;
+}
+
 std::string round_text(const RoundTime& round) {
   std::string text =
       fmt::format("{:.4g} s of virtual time: {:.4g} training", round.seconds(), round.training);
@@ -178,11 +231,14 @@ Prediction predict(const Setup& setup, double decay) {
   predict_bytes(setup, prediction);
   prediction.round = round_time(setup);
   prediction.step = stable_step(setup);
+  prediction.privacy = predict_privacy(setup);
   if (!setup.rule.is_mean())
     prediction.not_known.push_back(
         fmt::format("curve: the mixing rule '{}' is not linear in the rows; the spectral gap and "
                     "the lines on mixing are those of the mean",
                     setup.config.mixing.kind));
+  else if (prediction.privacy)
+    prediction.not_known.emplace_back("curve: clipped gradients are not linear in the rows");
   else if (setup.codec->fidelity() != gossip::Fidelity::exact)
     prediction.not_known.push_back(fmt::format(
         "curve: the errors of the codec '{}' are not linear in the rows", setup.config.codec.kind));
@@ -235,6 +291,7 @@ Json prediction_json(const Setup& setup, const Prediction& prediction) {
                              {"training", round->training},
                              {"exchange_overlapped", round->overlapped},
                              {"exchange_exposed", round->exposed}};
+  if (prediction.privacy) json["privacy"] = privacy_json(*prediction.privacy);
   json["not_known"] = prediction.not_known;
   return json;
 }
@@ -275,26 +332,14 @@ std::string prediction_text(const Setup& setup, const Prediction& prediction, st
   }
   if (!setup.rule.is_mean()) line("withstands", breakdown_text(setup));
   if (!setup.rule.is_mean()) line("hostile weight", hostile_bound_text(prediction.hostile_bound));
+  if (prediction.privacy) line("privacy", privacy_text(*prediction.privacy));
   line("sent per round and peer",
        fmt::format("{} bytes (payload, busiest peer)", setup.report.bytes_per_round_per_peer));
   if (prediction.bytes_sent)
     line("sent in the whole run", fmt::format("{} bytes, with headers", *prediction.bytes_sent));
   if (prediction.round && prediction.round->seconds() > 0)
     line("duration of a round", round_text(*prediction.round));
-  const std::size_t count = prediction.consensus_distance.size();
-  if (count > 0)
-    text += fmt::format("  {:>10}  {:>18}{}{}\n", "round", "consensus distance",
-                        prediction.distance_to_optimum.empty() ? "" : "  distance to optimum",
-                        prediction.sampled ? "  (sampled)" : "");
-  const std::size_t shown = std::min(points, count);
-  for (std::size_t p = 0; p < shown; ++p) {
-    const std::size_t i = shown == 1 ? 0 : p * (count - 1) / (shown - 1);
-    text +=
-        fmt::format("  {:>10}  {:>18.4g}", prediction.rounds[i], prediction.consensus_distance[i]);
-    if (!prediction.distance_to_optimum.empty())
-      text += fmt::format("  {:>19.4g}", prediction.distance_to_optimum[i]);
-    text += "\n";
-  }
+  text += curve_text(prediction, points);
   for (const std::string& reason : prediction.not_known)
     text += fmt::format("  not predicted: {}\n", reason);
   return text;

@@ -13,12 +13,20 @@
 #include "theory/hostile_bound.hpp"
 #include "theory/quadratic.hpp"
 #include "topology/convergence.hpp"
+#include "train/privacy/options.hpp"
 
 namespace gossamer::peer {
 
 /// Largest number of points of a curve. The points are the rounds that the run logs, evenly thinned
 /// out if there are more.
 inline constexpr std::uint64_t kMaxPoints = 1000;
+
+/// What a run with private gradients may tell of a training sample, at most.
+struct PredictedPrivacy {
+  train::PrivacyOptions options;  ///< with the noise multiplier
+  double epsilon = 0;             ///< after all rounds, of the peer of which the run tells most
+  int peer = 0;
+};
 
 struct Prediction {
   std::vector<gossip::Round> rounds;        ///< the points of the curves
@@ -33,9 +41,10 @@ struct Prediction {
   /// Exact number of bytes that all peers send in the run, with headers. Known under sync if the
   /// algorithm sends only mixed rows and W has a period.
   std::optional<std::uint64_t> bytes_sent;
-  std::optional<RoundTime> round;      ///< as round_time()
-  std::optional<StableStep> step;      ///< as stable_step()
-  std::vector<std::string> not_known;  ///< the values above that are missing, with the reason
+  std::optional<RoundTime> round;           ///< as round_time()
+  std::optional<StableStep> step;           ///< as stable_step()
+  std::optional<PredictedPrivacy> privacy;  ///< only if gradients are private
+  std::vector<std::string> not_known;       ///< the values above that are missing, with the reason
 };
 
 /// "below 0.203 in each row: any 3 neighbours of each peer", or why there is no bound.

@@ -93,6 +93,7 @@ gossip::task<void> HostLog::record(gossip::PeerEngine& engine) {
   const bool evaluated = setup_.workload->spec().evaluates && setup_.holds_model(node.id());
   if (evaluated) metrics.test = co_await node.evaluate();
   metrics.row = node.x();
+  metrics.steps = node.steps_done();
   if (Status status = recorder_.round(metrics); !status.ok()) {
     on_fault_(status.error());
     co_return;

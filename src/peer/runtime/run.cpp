@@ -68,8 +68,9 @@ Result<RunOutcome> run(const Setup& setup, RunRequest request) {
   const HostView rows(*setup.device, host.parameter_rows());
   GOSSAMER_TRY_STATUS(recorder.end(end, rows.rows()));
 
-  const RunTotals totals{end.reason,     end.rounds,     end.wall_seconds,       end.seconds,
-                         end.node_steps, end.bytes_sent, recorder.train_losses()};
+  RunTotals totals{end.reason,     end.rounds,     end.wall_seconds,       end.seconds,
+                   end.node_steps, end.bytes_sent, recorder.train_losses()};
+  totals.epsilons = recorder.epsilons();
   RunOutcome outcome;
   outcome.stopped = std::move(stopped);
   RowViews workers = rows.rows();

@@ -7,6 +7,7 @@
 #include "base/hash.hpp"
 #include "gpu/device_rows.hpp"
 #include "peer/attack/poisoning.hpp"
+#include "peer/privacy/privacy_plan.hpp"
 #include "peer/setup/learner_trainer.hpp"
 
 namespace gossamer::peer {
@@ -168,13 +169,16 @@ Result<std::shared_ptr<Workload>> make_native_workload(const Config& config,
       config.run.rounds * static_cast<std::uint64_t>(algorithm.epochs_per_round());
   request.seed = config.run.seed;
   request.different_initial = config.run.init == "different";
+  GOSSAMER_TRY(request.optimizer.privacy, plan_privacy(config, algorithm, *data, request.shards));
   std::unique_ptr<train::Learner<float>> backdoor_test;
   if (attack.backdoor() != nullptr) {
     GOSSAMER_TRY(backdoor_test,
                  make_backdoor_test(*data, *attack.backdoor(), request.model, device));
   }
+  const train::PrivacyOptions privacy = request.optimizer.privacy;
   GOSSAMER_TRY(auto learner, train::make_learner<float>(std::move(request), device));
   WorkloadSpec spec = spec_of(config, *learner, data);
+  if (privacy.on()) spec.privacy = privacy;
   const auto workload =
       std::make_shared<NativeWorkload>(std::move(spec), data, std::move(learner),
                                        std::move(backdoor_test), device, config.run.peers);

@@ -8,6 +8,7 @@
 
 #include "base/hash.hpp"
 #include "peer/attack/attack_check.hpp"
+#include "peer/privacy/privacy_plan.hpp"
 #include "peer/setup/credentials.hpp"
 #include "peer/setup/native_workload.hpp"
 #include "peer/setup/rule_check.hpp"
@@ -28,6 +29,7 @@ std::vector<int> first_ids(int count) {
 Result<std::shared_ptr<Workload>> make_workload(const Setup& setup, const std::vector<int>& hosted,
                                                 std::shared_ptr<Workload> external) {
   const Config& config = setup.config;
+  GOSSAMER_TRY_STATUS(check_privacy({config, *setup.algorithm, setup.rule}));
   GOSSAMER_TRY_STATUS(check_external(setup, external.get()));
   if (external) return external;
   const gossip::AlgorithmRequirements needs = setup.algorithm->requirements();

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -17,6 +18,7 @@
 #include "train/compiled_model.hpp"
 #include "train/dataset.hpp"
 #include "train/learner.hpp"
+#include "train/privacy/options.hpp"
 
 namespace gossamer::peer {
 
@@ -40,6 +42,8 @@ struct WorkloadSpec {
   std::size_t workspace_bytes = 0;  ///< device memory that training takes for each peer
   bool recorded = false;    ///< stands for a workload that is elsewhere, and only has its tensors
   bool saves_state = true;  ///< save_state() gives what rows and loss sums lack
+  std::optional<train::PrivacyOptions>
+      privacy;                    ///< of private gradients, with the noise multiplier
   std::string divergence_advice;  ///< what usually helps where a run diverged; may be empty
   std::string identity;           ///< for people, and the same at all peers; may be empty
   std::shared_ptr<const train::Dataset> data;  ///< the library's own data set; null: it has none

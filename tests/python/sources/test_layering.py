@@ -35,6 +35,7 @@ ORDER = {
         "storage",
         "config",
         "attack",
+        "privacy",
         "setup",
         "log",
         "checkpoint",

@@ -1,0 +1,43 @@
+// The privacy of a run: combinations with other settings that cannot run, and the noise that
+// reaches an ε.
+#pragma once
+
+#include <cstdint>
+
+#include "base/result.hpp"
+#include "gossip/algorithm.hpp"
+#include "gossip/rule.hpp"
+#include "peer/config/config.hpp"
+#include "train/dataset.hpp"
+#include "train/privacy/options.hpp"
+#include "train/shards.hpp"
+
+namespace gossamer::peer {
+
+/// What a private run must fit.
+struct PrivateRun {
+  const Config& config;
+  const gossip::Algorithm& algorithm;
+  const gossip::MixingRule& rule;
+};
+
+/// Whether gradients alone tell of a peer's samples in this run. Errors (invalid) name the key, the
+/// reason, and settings that would work. Without privacy there is none.
+Status check_privacy(const PrivateRun& run);
+
+/// The probability with which a sample enters a batch of its peer, q in (0, 1]. `shard_size`: at
+/// least the batch.
+double sampling_of(const train::ShardOptions& options, std::size_t shard_size);
+
+/// The options of the configuration, with the noise multiplier. Where ε is given, it is that of the
+/// peer with the smallest shard after all rounds. Errors (invalid): no noise reaches ε; δ is not
+/// below 1 over the size of that shard; data with noise of their own.
+Result<train::PrivacyOptions> plan_privacy(const Config& config, const gossip::Algorithm& algorithm,
+                                           const train::Dataset& data, const train::Shards& shards);
+
+/// Local steps of a peer with `shard_size` samples in all rounds of a run: the most gradients that
+/// it computes.
+std::uint64_t planned_steps(const Config& config, const gossip::Algorithm& algorithm,
+                            std::size_t shard_size);
+
+}  // namespace gossamer::peer

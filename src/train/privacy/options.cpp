@@ -1,0 +1,36 @@
+#include "train/privacy/options.hpp"
+
+namespace gossamer::train {
+
+const ParameterSet<PrivacyOptions>& privacy_parameters() {
+  static const auto set =
+      ParameterSet<PrivacyOptions>()
+          .add("clip", &PrivacyOptions::clip,
+               {.help = "largest norm of the gradient of a single sample: longer ones are scaled "
+                        "down; 0: gradients are not private",
+                .minimum = 0,
+                .maximum = 1e9})
+          .add("noise_multiplier", &PrivacyOptions::noise_multiplier,
+               {.help = "standard deviation of the noise on the sum of a batch's gradients, in "
+                        "multiples of clip; 0: as epsilon needs it",
+                .minimum = 0,
+                .maximum = 1e6})
+          .add("epsilon", &PrivacyOptions::epsilon,
+               {.help = "epsilon of the whole run, for the peer with the smallest shard, in place "
+                        "of noise_multiplier",
+                .minimum = 0,
+                .maximum = 1e6})
+          .add("delta", &PrivacyOptions::delta,
+               {.help = "delta at which epsilon is stated: well below 1 over the number of samples "
+                        "of a shard",
+                .minimum = 1e-300,
+                .maximum = 0.5})
+          .add("noise", &PrivacyOptions::noise,
+               {.help = "secret: noise and batches are drawn from the operating system, and differ "
+                        "in each run; reproducible: from run.seed, which everybody may know, so "
+                        "that nothing is protected: for experiments",
+                .choices = {"secret", "reproducible"}});
+  return set;
+}
+
+}  // namespace gossamer::train
