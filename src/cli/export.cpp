@@ -35,10 +35,7 @@ int node_of(const Json& record) {
 }
 
 Status print_csv(const std::string& folder) {
-  const auto on_skipped = [](const std::string& message) {
-    fmt::print(stderr, "gossamer: {}\n", message);
-  };
-  GOSSAMER_TRY(const std::vector<ProcessLog> logs, read_logs(folder, on_skipped));
+  GOSSAMER_TRY(const std::vector<ProcessLog> logs, read_logs(folder, print_message));
   std::map<std::uint64_t, const Json*> networks;
   std::vector<const Json*> nodes;
   for (const ProcessLog& log : logs)

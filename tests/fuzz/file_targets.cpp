@@ -5,9 +5,11 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 
 #include "base/hash.hpp"
 #include "gossip/links/link_table.hpp"
+#include "net/startup/rendezvous.hpp"
 #include "net/tls/keys.hpp"
 #include "net/wire/frame.hpp"
 #include "peer/checkpoint/checkpoint.hpp"
@@ -49,6 +51,39 @@ class MemoryFile {
 
  private:
   int descriptor_;
+};
+
+/// A temporary folder with a file that has the input as its content.
+class TemporaryFolder {
+ public:
+  explicit TemporaryFolder(const std::string& file) : file_(file) {
+    std::string name = (std::filesystem::temp_directory_path() / "gossamer-fuzz-XXXXXX").string();
+    require(::mkdtemp(name.data()) != nullptr, "there is a temporary folder");
+    path_ = name;
+  }
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+
+  const std::filesystem::path& path() const { return path_; }
+  /// Another name of the file.
+  void link(const std::string& name) const {
+    std::filesystem::create_symlink(path_ / file_, path_ / name);
+  }
+  void write(std::span<const std::byte> content) const {
+    std::ofstream out(path_ / file_, std::ios::binary);
+    out.write(reinterpret_cast<const char*>(content.data()),
+              static_cast<std::streamsize>(content.size()));
+    out.close();
+    require(static_cast<bool>(out), "a file can be written");
+  }
+
+ private:
+  std::string file_;
+  std::filesystem::path path_;
 };
 
 std::string_view text_of(std::span<const std::byte> input) {
@@ -94,6 +129,36 @@ void run_gzip(std::span<const std::byte> input) {
   constexpr std::size_t kLimit = 1 << 16;
   const auto content = train::gunzip("file", raw(input), kLimit);
   if (ok(content)) require(content->size() <= kLimit, "no more is unpacked than the limit");
+}
+
+/// All six files have the same content.
+void run_cifar10(std::span<const std::byte> input) {
+  static const TemporaryFolder& folder = [] -> const TemporaryFolder& {
+    static const TemporaryFolder made("content");
+    for (int k = 1; k <= 5; ++k) made.link(fmt::format("data_batch_{}.bin", k));
+    made.link("test_batch.bin");
+    return made;
+  }();
+  Source source(input);
+  const auto wanted = static_cast<std::int64_t>(source.number(1));
+  const auto content = source.rest();
+  folder.write(content);
+  const ParameterValues values{{"path", folder.path().string()}, {"train_count", wanted}};
+  const auto data = train::make_dataset("cifar10", {2, 1}, values);
+  if (!ok(data)) return;
+  const std::size_t records = content.size() / 3073;
+  require(data->test_count() == records, "every record of the test file is a sample");
+  require(data->train_count == (wanted > 0 ? static_cast<std::size_t>(wanted) : 5 * records),
+          "as many samples train as the files have, or as were asked for");
+  require(data->features.size() == data->count * 3072, "every sample is whole");
+  for (const std::int32_t label : data->labels)
+    require(label >= 0 && label < 10, "a label is one of the classes");
+}
+
+std::vector<Bytes> cifar10_seeds() {
+  std::string record(3073, 7), two(2 * 3073, 9);
+  two[3073] = 0;
+  return {bytes_of(std::string(1, 0) + record), bytes_of(std::string(1, 3) + two)};
 }
 
 void run_csv(std::span<const std::byte> input) {
@@ -312,12 +377,32 @@ std::vector<Bytes> contribution_seeds() {
   return {bytes_of(two), bytes_of(std::string(1, '\0') + "[[0,\"ff\"],[100,\"30\"]]")};
 }
 
+/// What another process, or somebody else, wrote into the rendezvous folder.
+void run_rendezvous(std::span<const std::byte> input) {
+  static const TemporaryFolder folder("peer-3.addr");
+  folder.write(input);
+  const net::Rendezvous rendezvous(folder.path(), "a-run");
+  const auto address = rendezvous.find(3);
+  if (!ok(address)) return;
+  require(address->port > 0, "an address has a port");
+  for (const unsigned char c : address->host) require(c > 32 && c < 127, "a name can be printed");
+  const auto again = net::parse_address(net::to_string(*address));
+  require(again.ok() && *again == *address, "an address that was read is written as the same");
+  require(!rendezvous.find(4).ok(), "a peer has no address before it has a file");
+}
+
+std::vector<Bytes> rendezvous_seeds() {
+  return {bytes_of("127.0.0.1:7000\na-run\n"), bytes_of("[::1]:65535\na-run\n"),
+          bytes_of("host.example:1\na-run\n"), bytes_of("127.0.0.1:7000\nanother\n")};
+}
+
 }  // namespace
 
 std::vector<Target> file_targets() {
   return {{"idx", run_idx, idx_seeds},
           {"gzip", run_gzip, idx_seeds},
           {"csv", run_csv, csv_seeds},
+          {"cifar10", run_cifar10, cifar10_seeds},
           {"edge_list", run_edge_list, edge_list_seeds},
           {"graphml", run_graphml, graphml_seeds},
           {"config", run_config, config_seeds},
@@ -328,7 +413,8 @@ std::vector<Target> file_targets() {
           {"log", run_log, log_seeds},
           {"link_table", run_link_table, link_table_seeds},
           {"shards", run_shards, shards_seeds},
-          {"contribution", run_contribution, contribution_seeds}};
+          {"contribution", run_contribution, contribution_seeds},
+          {"rendezvous", run_rendezvous, rendezvous_seeds}};
 }
 
 }  // namespace gossamer::fuzz

@@ -26,7 +26,7 @@ TEST_CASE("addresses as people write them") {
   }
   for (const char* text :
        {"", ":", "host", "host:", ":7000", "host:x", "host:65536", "host:-1", "::1:7000", "[::1]",
-        "[]:1", "a b:1", "host:7000 ", "http://host:1", "[::1:7"})
+        "[]:1", "a b:1", "host:7000 ", "http://host:1", "[::1:7", "a\x1b[2J:1", "h\xc3\xb6st:1"})
     CHECK_MESSAGE(!parse_address(text).ok(), text);
   CHECK(is_loopback({"127.0.0.1", 1}));
   CHECK(is_loopback({"127.8.0.1", 1}));

@@ -1,6 +1,7 @@
 // Joining: processes that are rejected with a reason, missing peers, and connections that send
 // noise.
 #include <algorithm>
+#include <fstream>
 #include <regex>
 
 #include "tests/net/test_util.hpp"
@@ -229,6 +230,22 @@ TEST_CASE(
   CHECK(one.faults.empty());
   CHECK(one.lines.size() <= 22);
   world.leave();
+}
+
+TEST_CASE("files of the rendezvous folder that have no address of a peer are refused by name") {
+  World world(2);
+  const Rendezvous folder(world.folder.path(), "run-1");
+  const std::string path = world.folder.path() + "/peer-1.addr";
+  const auto answer = [&](const std::string& content) {
+    std::ofstream(path, std::ios::binary) << content;
+    const auto found = folder.find(1);
+    return found.ok() ? to_string(*found) : found.error().message;
+  };
+  CHECK(answer("host:7000\nrun-1\n") == "host:7000");
+  CHECK(answer("host:0\nrun-1\n") == path + " has an address without a port");
+  CHECK(answer("host:7000\nrun-1") == path + " is not there yet");
+  CHECK(answer("").find("is not there yet") != std::string::npos);
+  CHECK(answer("ho\x1bst:7000\nrun-1\n").find("is no address") != std::string::npos);
 }
 
 TEST_CASE("addresses of other runs in the rendezvous folder are ignored") {

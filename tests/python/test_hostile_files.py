@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 
 MOST_MEMORY = 256 << 20  # bytes that are resident at the peak
+# What a terminal obeys, but for line ends, in text that was UTF-8.
+CONTROLS = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 MOST_PROCESSOR_SECONDS = 10  # 2 on an idle machine; the limit stops what does not end
 
 
@@ -33,6 +35,7 @@ def refused(program: Path, *arguments: str | Path) -> str:
         process.returncode = os.waitstatus_to_exitcode(status)
     assert process.returncode in (2, 3), (process.returncode, message[-2000:])
     assert usage.ru_maxrss * 1024 <= MOST_MEMORY, (usage.ru_maxrss, message)
+    assert not CONTROLS.search(message), message
     return message
 
 
@@ -236,3 +239,21 @@ def readelf(program: Path, *options: str) -> str:
 )
 def test_program_is_hardened(gossamer: Path, options: list[str], words: str, meaning: str) -> None:
     assert words in readelf(gossamer, *options), f"{gossamer} has no {meaning}"
+
+
+def test_names_in_a_file_do_not_reach_the_terminal(gossamer: Path, tmp_path: Path) -> None:
+    evil = "\\u001b[2J\\u009b31m\\u202e"
+    config = tmp_path / "run.toml"
+    for text, named in (
+        (f'[run]\n"{evil}x" = 1\n', "run."),
+        (f'[topology]\nkind = "{evil}ring"\n', "topology.kind"),
+        (f'[run]\nid = "{evil}"\n', "run.id"),
+        (f'[run]\npeers = 2\n[net]\npeers = ["{evil}host:1", "b:2"]\n', "is no address"),
+    ):
+        config.write_text(text, encoding="utf-8")
+        assert named in refused(gossamer, "peer", config, "--id", "0")
+    graph = tmp_path / "graph.txt"
+    graph.write_bytes(b"0 1\n1 \x1b]0;title\x07\xff\n")
+    assert "graph.txt:2" in run_with(
+        gossamer, tmp_path, "run.peers=2", "topology.kind=file", f"topology.path={graph}"
+    )

@@ -27,7 +27,10 @@ Result<Address> parse_address(const std::string& text) {
   else if (address.host.find(':') !=
            std::string::npos)  // an IPv6 number without brackets: where would its port begin?
     return not_an_address(text);
-  if (address.host.empty() || address.host.find_first_of("[] \t/") != std::string::npos)
+  // A name is printed: whoever wrote it must not reach the terminal.
+  const auto belongs_to_a_name = [](unsigned char c) { return c > ' ' && c < 127; };
+  if (address.host.empty() || !std::ranges::all_of(address.host, belongs_to_a_name) ||
+      address.host.find_first_of("[]/") != std::string::npos)
     return not_an_address(text);
 
   const char* first = text.data() + colon + 1;

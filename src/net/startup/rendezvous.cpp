@@ -92,7 +92,11 @@ Result<Address> Rendezvous::find(int peer) const {
         ErrorKind::network,
         fmt::format("{} belongs to another run: is the configuration the same on both machines?",
                     file(peer).string())};
-  return parse_address(address);
+  auto found = parse_address(address);
+  if (found.ok() && found->port == 0)
+    return Error{ErrorKind::network,
+                 fmt::format("{} has an address without a port", file(peer).string())};
+  return found;
 }
 
 }  // namespace gossamer::net

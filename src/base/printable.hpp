@@ -1,0 +1,13 @@
+// Text that may come from a file of somebody else, made safe to print on a terminal.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace gossamer {
+
+/// `text` in UTF-8 without anything that a terminal obeys: control characters other than line ends
+/// (ESC among them), and bytes that are no UTF-8, are replaced by '?'.
+std::string printable(std::string_view text);
+
+}  // namespace gossamer
