@@ -8,6 +8,9 @@
 #                                       (1 GB, 2 minutes)
 #   tests/python_versions.sh trainers   gossamer.adapters: transformers and Lightning, with PyPI's
 #                                       PyTorch (5.5 GB, 3 minutes)
+#   tests/python_versions.sh stable_abi PYTHON OTHER
+#                                       makes a wheel with one Python, of 3.12 or later, and runs
+#                                       the example of NumPy with it in another one (6 minutes)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -41,8 +44,19 @@ case "${1:-}" in
       'torch==2.15.0 transformers==4.40.2 accelerate==0.30.1 lightning==2.1.4 numpy==1.24.2' \
       tests/package/test_package_adapters.py
     ;;
+  stable_abi)
+    made=build/stable-abi
+    rm -rf "$made"
+    mkdir -p "$made"
+    git ls-files -z | xargs -0 cp --parents -t "$made"  # a tree without builds
+    "${2:?PYTHON}" -m pip wheel --quiet --no-deps -w "$made/wheels" "$made"
+    "${3:?OTHER}" -m venv --clear "$made/venv"
+    "$made/venv/bin/pip" install --quiet numpy "$made"/wheels/gossamer-*-abi3-*.whl
+    "$made/venv/bin/gossamer" --version
+    "$made/venv/bin/python" experiments/python/numpy_peer.py
+    ;;
   *)
-    echo "python_versions: which packages? (there are jax, torch, trackers and trainers)" >&2
+    echo "python_versions: which? (there are jax, torch, trackers, trainers and stable_abi)" >&2
     exit 2
     ;;
 esac

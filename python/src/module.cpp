@@ -192,7 +192,7 @@ peer::WorkloadSpec spec_of(const Tensors& tensors) {
 
 std::vector<int> hosted_ids(const std::string& ids) {
   return value_or_raise(
-      peer::find_hosted_ids(ids, "peer", [](const char* name) { return std::getenv(name); }));
+      peer::find_hosted_ids(ids, "peer", 0, [](const char* name) { return std::getenv(name); }));
 }
 
 std::string configuration(const std::string& config, const std::vector<std::string>& overrides) {

@@ -27,8 +27,9 @@ struct PeerCommand {
 
 Result<int> execute(const PeerCommand& command) {
   const Environment environment = [](const char* name) { return std::getenv(name); };
-  GOSSAMER_TRY(std::vector<int> ids, find_hosted_ids(command.id, "--id", environment));
   GOSSAMER_TRY(Config config, command.config.load());
+  GOSSAMER_TRY(const int nodes, node_count(config));
+  GOSSAMER_TRY(std::vector<int> ids, find_hosted_ids(command.id, "--id", nodes, environment));
   GOSSAMER_TRY(const Setup setup, make_network_setup(std::move(config), ids, environment));
   if (!setup.device_note.empty()) print_message(setup.device_note);
   Progress progress(setup.config.run.rounds, command.quiet);
@@ -63,9 +64,11 @@ void add_peer(CLI::App& app, int& exit_code) {
   CLI::App* peer =
       app.add_subcommand("peer", "run a peer of a network; all machines use the same file");
   command->config.add_to(*peer);
-  peer->add_option("--id", command->id,
-                   "id of this peer, 0 to n-1 (default: GOSSAMER_ID, RANK, SLURM_PROCID, "
-                   "OMPI_COMM_WORLD_RANK or PMI_RANK); several in one process: 0,1 or 0-3");
+  peer->add_option(
+      "--id", command->id,
+      "id of this peer, 0 to n-1; several in one process: 0,1 or 0-3. Default: "
+      "GOSSAMER_ID, or the rank of torchrun, Slurm, Open MPI or MPICH; where they start "
+      "fewer processes than peers, each hosts an equal part");
   peer->add_option(
       "--key", command->key,
       "file of this process's private key (default: net.key); gossamer keygen makes it");

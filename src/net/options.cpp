@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <string_view>
+#include <utility>
+
 namespace gossamer::net {
 
 namespace {
@@ -41,7 +44,9 @@ const ParameterSet<NetOptions>& net_parameters() {
           .add("peers", &NetOptions::peers,
                {.help = "one host:port per peer, in order of their ids, then one per server of the "
                         "algorithm, if it has any; the peers of one process share an address. "
-                        "With keys, each entry is {address = \"host:port\", key = \"…\"}"})
+                        "Or one entry for all, in which {peer} stands for the id: "
+                        "[\"node{peer}:7000\"]. With keys, each entry is {address = \"host:port\", "
+                        "key = \"…\"}"})
           .add("keys", &NetOptions::keys,
                {.help = "public key of each peer, in the order of net.peers, whose entries give it "
                         "too; the peers of one process share a key"})
@@ -79,9 +84,23 @@ const ParameterSet<NetOptions>& net_parameters() {
   return set;
 }
 
+void expand_addresses(NetOptions& options, int peers) {
+  constexpr std::string_view kId = "{peer}";
+  if (options.peers.size() != 1 || options.peers.front().find(kId) == std::string::npos) return;
+  const std::string pattern = options.peers.front();
+  options.peers.clear();
+  for (int peer = 0; peer < peers; ++peer) {
+    std::string address = pattern;
+    for (std::size_t at = 0; (at = address.find(kId, at)) != std::string::npos;)
+      address.replace(at, kId.size(), std::to_string(peer));
+    options.peers.push_back(std::move(address));
+  }
+}
+
 Result<Address> listen_address(const NetOptions& options, const std::vector<int>& hosted) {
   if (!options.listen.empty()) return parse_address(options.listen);
-  if (options.peers.empty()) return Address{"127.0.0.1", 0};
+  const bool reachable = !options.key.empty() || options.insecure;
+  if (options.peers.empty()) return Address{reachable ? "0.0.0.0" : "127.0.0.1", 0};
   return parse_address(options.peers.at(static_cast<std::size_t>(hosted.front())));
 }
 

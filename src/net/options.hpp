@@ -10,7 +10,8 @@
 namespace gossamer::net {
 
 struct NetOptions {
-  /// One address per peer, in order of their ids; the peers of one process share theirs.
+  /// One address per peer, in order of their ids; the peers of one process share theirs. Or one
+  /// with "{peer}".
   std::vector<std::string> peers;
   /// The public key of each peer, in the order of `peers`; empty: none, or those of `members`.
   std::vector<std::string> keys;
@@ -33,7 +34,12 @@ struct NetOptions {
 /// The declaration of the options, for configuration files, --set and `gossamer list`.
 const ParameterSet<NetOptions>& net_parameters();
 
-/// Where the process that hosts `hosted` listens.
+/// Fills net.peers where it is a single entry with "{peer}": that stands for the id of each of
+/// `peers` peers.
+void expand_addresses(NetOptions& options, int peers);
+
+/// Where the process that hosts `hosted` listens. Without an address of its own: on every interface
+/// if the process has a key or is allowed to do without, otherwise on this machine's alone.
 Result<Address> listen_address(const NetOptions& options, const std::vector<int>& hosted);
 
 /// Whether this process may use an address. Error (invalid): other machines can reach it, there are

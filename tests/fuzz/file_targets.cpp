@@ -1,11 +1,5 @@
 // Files that a user, another program or another machine brings.
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
-#include <filesystem>
-#include <fstream>
 
 #include "base/hash.hpp"
 #include "gossip/links/link_table.hpp"
@@ -21,166 +15,12 @@
 #include "peer/runtime/start_round_agreement.hpp"
 #include "peer/storage/json.hpp"
 #include "peer/storage/safetensors.hpp"
-#include "tests/fuzz/target.hpp"
+#include "tests/fuzz/input_files.hpp"
 #include "topology/graph_file.hpp"
 #include "topology/mixing_matrix.hpp"
-#include "train/dataset.hpp"
-#include "train/gzip.hpp"
-#include "train/idx_file.hpp"
 
 namespace gossamer::fuzz {
 namespace {
-
-/// A file in memory with the input as its content.
-class MemoryFile {
- public:
-  explicit MemoryFile(std::span<const std::byte> content) : descriptor_(memfd_create("fuzz", 0)) {
-    require(descriptor_ >= 0, "there is memory for a file");
-    for (std::size_t written = 0; written < content.size();) {
-      const ssize_t count =
-          ::write(descriptor_, content.data() + written, content.size() - written);
-      require(count > 0, "a file in memory can be written");
-      written += static_cast<std::size_t>(count);
-    }
-  }
-  ~MemoryFile() { ::close(descriptor_); }
-  MemoryFile(const MemoryFile&) = delete;
-  MemoryFile& operator=(const MemoryFile&) = delete;
-
-  std::string path() const { return fmt::format("/proc/self/fd/{}", descriptor_); }
-
- private:
-  int descriptor_;
-};
-
-/// A temporary folder with a file that has the input as its content.
-class TemporaryFolder {
- public:
-  explicit TemporaryFolder(const std::string& file) : file_(file) {
-    std::string name = (std::filesystem::temp_directory_path() / "gossamer-fuzz-XXXXXX").string();
-    require(::mkdtemp(name.data()) != nullptr, "there is a temporary folder");
-    path_ = name;
-  }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-
-  const std::filesystem::path& path() const { return path_; }
-  /// Another name of the file.
-  void link(const std::string& name) const {
-    std::filesystem::create_symlink(path_ / file_, path_ / name);
-  }
-  void write(std::span<const std::byte> content) const {
-    std::ofstream out(path_ / file_, std::ios::binary);
-    out.write(reinterpret_cast<const char*>(content.data()),
-              static_cast<std::streamsize>(content.size()));
-    out.close();
-    require(static_cast<bool>(out), "a file can be written");
-  }
-
- private:
-  std::string file_;
-  std::filesystem::path path_;
-};
-
-std::string_view text_of(std::span<const std::byte> input) {
-  return {reinterpret_cast<const char*>(input.data()), input.size()};
-}
-
-std::span<const unsigned char> raw(std::span<const std::byte> input) {
-  return {reinterpret_cast<const unsigned char*>(input.data()), input.size()};
-}
-
-/// Every error is a sentence.
-template <class T>
-bool ok(const Result<T>& result) {
-  if (!result.ok()) require(!result.error().message.empty(), "an error has a message");
-  return result.ok();
-}
-
-// ---- data sets
-
-void run_idx(std::span<const std::byte> input) {
-  for (const int dimensions : {1, 3}) {
-    const auto array = train::parse_idx("images", raw(input), dimensions);
-    if (!ok(array)) continue;
-    std::size_t values = 1;
-    for (const std::size_t dimension : array->dimensions) values *= dimension;
-    require(array->values.size() == values, "an array has the values that its dimensions say");
-  }
-}
-
-std::vector<Bytes> idx_seeds() {
-  Bytes one = bytes_of(std::string_view("\0\0\x08\x01\0\0\0\x03\x01\x02\x03", 11));
-  Bytes three =
-      bytes_of(std::string_view("\0\0\x08\x03\0\0\0\x02\0\0\0\x01\0\0\0\x02\x01\x02\x03\x04", 20));
-  // The same, packed by gzip.
-  Bytes packed =
-      bytes_of(std::string_view("\x1f\x8b\x08\x00\x00\x00\x00\x00\x02\xff\x63\x60\xe0\x60\x64\x60"
-                                "\x60\x60\x66\x64\x62\x06\x00\x8b\xe5\xbd\xa4\x0b\x00\x00\x00",
-                                31));
-  return {one, three, packed};
-}
-
-void run_gzip(std::span<const std::byte> input) {
-  constexpr std::size_t kLimit = 1 << 16;
-  const auto content = train::gunzip("file", raw(input), kLimit);
-  if (ok(content)) require(content->size() <= kLimit, "no more is unpacked than the limit");
-}
-
-/// All six files have the same content.
-void run_cifar10(std::span<const std::byte> input) {
-  static const TemporaryFolder& folder = [] -> const TemporaryFolder& {
-    static const TemporaryFolder made("content");
-    for (int k = 1; k <= 5; ++k) made.link(fmt::format("data_batch_{}.bin", k));
-    made.link("test_batch.bin");
-    return made;
-  }();
-  Source source(input);
-  const auto wanted = static_cast<std::int64_t>(source.number(1));
-  const auto content = source.rest();
-  folder.write(content);
-  const ParameterValues values{{"path", folder.path().string()}, {"train_count", wanted}};
-  const auto data = train::make_dataset("cifar10", {2, 1}, values);
-  if (!ok(data)) return;
-  const std::size_t records = content.size() / 3073;
-  require(data->test_count() == records, "every record of the test file is a sample");
-  require(data->train_count == (wanted > 0 ? static_cast<std::size_t>(wanted) : 5 * records),
-          "as many samples train as the files have, or as were asked for");
-  require(data->features.size() == data->count * 3072, "every sample is whole");
-  for (const std::int32_t label : data->labels)
-    require(label >= 0 && label < 10, "a label is one of the classes");
-}
-
-std::vector<Bytes> cifar10_seeds() {
-  std::string record(3073, 7), two(2 * 3073, 9);
-  two[3073] = 0;
-  return {bytes_of(std::string(1, 0) + record), bytes_of(std::string(1, 3) + two)};
-}
-
-void run_csv(std::span<const std::byte> input) {
-  Source source(input);
-  const std::uint64_t choices = source.number(1);
-  const MemoryFile file(source.rest());
-  const ParameterValues values{
-      {"path", file.path()},
-      {"separator", std::string((choices & 1) != 0 ? "tab" : "comma")},
-      {"task", std::string((choices & 2) != 0 ? "regression" : "classification")}};
-  const auto data = train::make_dataset("csv", {2, 1}, values);
-  if (!ok(data)) return;
-  require(data->features.size() == data->count * data->feature_count(), "every sample is whole");
-  require(data->train_count <= data->count, "no more samples train than there are");
-  for (const std::int32_t label : data->labels)
-    require(label >= 0 && label < data->classes, "a label is one of the classes");
-}
-
-std::vector<Bytes> csv_seeds() {
-  return {bytes_of(std::string(1, '\0') + "a,b,kind\n1,2,x\n3,4,y\n5,6,x\n7,8,y\n9,1,x\n"),
-          bytes_of(std::string(1, 3) + "1.5\t2\n-3e2\t4\n\"5\"\t6\n7\t8\n9\t10\n")};
-}
 
 // ---- graphs
 
@@ -399,11 +239,7 @@ std::vector<Bytes> rendezvous_seeds() {
 }  // namespace
 
 std::vector<Target> file_targets() {
-  return {{"idx", run_idx, idx_seeds},
-          {"gzip", run_gzip, idx_seeds},
-          {"csv", run_csv, csv_seeds},
-          {"cifar10", run_cifar10, cifar10_seeds},
-          {"edge_list", run_edge_list, edge_list_seeds},
+  return {{"edge_list", run_edge_list, edge_list_seeds},
           {"graphml", run_graphml, graphml_seeds},
           {"config", run_config, config_seeds},
           {"members", run_members, members_seeds},

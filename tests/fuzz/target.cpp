@@ -9,7 +9,7 @@ namespace gossamer::fuzz {
 
 std::vector<Target> all_targets() {
   std::vector<Target> all;
-  for (const auto& group : {file_targets(), wire_targets(), exchange_targets()})
+  for (const auto& group : {data_targets(), file_targets(), wire_targets(), exchange_targets()})
     all.insert(all.end(), group.begin(), group.end());
   return all;
 }

@@ -20,7 +20,8 @@ struct Target {
   std::vector<Bytes> (*seeds)();
 };
 
-std::vector<Target> file_targets();      ///< files that a user or another program brings
+std::vector<Target> data_targets();      ///< files of data sets
+std::vector<Target> file_targets();      ///< other files that a user or another program brings
 std::vector<Target> wire_targets();      ///< bytes of a connection
 std::vector<Target> exchange_targets();  ///< messages of a peer that holds a key
 std::vector<Target> all_targets();

@@ -18,6 +18,21 @@ std::string refusal(const NetOptions& options, int peers = 2, std::vector<int> h
 
 }  // namespace
 
+TEST_CASE("a process without an address listens where it may be reached") {
+  NetOptions options;
+  options.rendezvous = "meet";
+  const auto where = [&] { return to_string(*listen_address(options, {0})); };
+  CHECK(where() == "127.0.0.1:0");
+  CHECK(refusal(options) == "");
+  options.insecure = true;
+  CHECK(where() == "0.0.0.0:0");
+  options.insecure = false;
+  options.key = "peer.key";
+  CHECK(where() == "0.0.0.0:0");
+  options.listen = "10.0.0.5:7000";
+  CHECK(where() == "10.0.0.5:7000");
+}
+
 TEST_CASE("addresses as people write them") {
   for (const char* text : {"10.0.0.7:7000", "node-3.cluster:65535", "[::1]:7000", "localhost:0"}) {
     const auto address = parse_address(text);

@@ -1,5 +1,7 @@
-// The local rank of a process, from launchers and addresses, and the GPUs that it uses.
+// The ids and the local rank of a process, from launchers and addresses, and the GPUs that it uses.
 #include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
@@ -8,6 +10,8 @@
 #include <string>
 #include <tuple>
 
+#include "peer/config/config.hpp"
+#include "peer/setup/hosted_ids.hpp"
 #include "peer/setup/local_rank.hpp"
 
 using namespace gossamer;
@@ -27,6 +31,16 @@ Rank local_rank(const std::vector<int>& ids, int peers, const Variables& variabl
     return variable == variables.end() ? nullptr : variable->second.c_str();
   });
   return {found.rank, found.processes, static_cast<int>(found.hosted.size())};
+}
+
+/// The ids of the process, "0 1 2", or the error's message.
+std::string ids(const std::string& option, int nodes, const Variables& variables) {
+  const auto found = find_hosted_ids(option, "--id", nodes, [&](const char* name) {
+    const auto variable = variables.find(name);
+    return variable == variables.end() ? nullptr : variable->second.c_str();
+  });
+  if (!found.ok()) return found.error().message;
+  return fmt::format("{}", fmt::join(*found, " "));
 }
 
 std::vector<int> first_gpus(int count) {
@@ -98,4 +112,66 @@ TEST_CASE(
                         first_gpus(4)) == std::vector<int>{1});
   CHECK(gpus_of_process({.rank = 5, .processes = 2}, first_gpus(4)) == std::vector<int>{2, 3});
   CHECK(gpus_of_process({}, {1, 3, 4}) == std::vector<int>{1, 3, 4});
+}
+
+TEST_CASE("ids from the option, from GOSSAMER_ID, and from the rank of each launcher") {
+  CHECK(ids("2,0", 4, {{"GOSSAMER_ID", "1"}}) == "0 2");
+  CHECK(ids("", 4, {{"GOSSAMER_ID", "1-2"}, {"RANK", "3"}}) == "1 2");
+  const std::pair<const char*, const char*> launchers[] = {
+      {"RANK", "WORLD_SIZE"},
+      {"SLURM_PROCID", "SLURM_NTASKS"},
+      {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
+      {"PMI_RANK", "PMI_SIZE"}};
+  for (const auto& [rank, size] : launchers) {
+    CAPTURE(rank);
+    CHECK(ids("", 4, {{rank, "3"}, {size, "4"}}) == "3");
+    CHECK(ids("", 4, {{rank, "3"}}) == "3");
+    CHECK(ids("", 0, {{rank, "3"}, {size, "8"}}) == "3");
+    CHECK(ids("", 10, {{rank, "0"}, {size, "4"}}) == "0 1");
+    CHECK(ids("", 10, {{rank, "1"}, {size, "4"}}) == "2 3 4");
+    CHECK(ids("", 4, {{rank, "4"}, {size, "5"}}) ==
+          fmt::format("{}: 5 processes were started, and the network has 4 peers: start 4, or set "
+                      "run.peers",
+                      size));
+    for (const char* wrong : {"4", "x", "-1", ""})
+      CHECK(ids("", 4, {{rank, wrong}, {size, "4"}}) ==
+            fmt::format("{}: '{}' is no rank among the '4' processes of {}", rank, wrong, size));
+  }
+  CHECK(ids("", 4, {}).find("--id") != std::string::npos);
+}
+
+TEST_CASE("the processes of a launcher host every node once") {
+  for (int nodes = 1; nodes <= 20; ++nodes)
+    for (int size = 1; size <= nodes; ++size) {
+      std::string all, expected;
+      for (int rank = 0; rank < size; ++rank)
+        all +=
+            ids("", nodes, {{"RANK", std::to_string(rank)}, {"WORLD_SIZE", std::to_string(size)}}) +
+            " ";
+      for (int id = 0; id < nodes; ++id) expected += std::to_string(id) + " ";
+      CHECK(all == expected);
+    }
+}
+
+TEST_CASE("the number of nodes counts servers, and one node for centralized") {
+  const auto count = [](const std::string& algorithm) {
+    return *node_count(*load_config("", {"run.peers=6", "algorithm.kind=" + algorithm}));
+  };
+  CHECK(count("dpsgd") == 6);
+  CHECK(count("server") == 7);
+  CHECK(count("centralized") == 1);
+}
+
+TEST_CASE("one address with {peer} stands for all") {
+  net::NetOptions net;
+  net.peers = {"node-{peer}.rack{peer}:7000"};
+  net::expand_addresses(net, 3);
+  CHECK(net.peers ==
+        std::vector<std::string>{"node-0.rack0:7000", "node-1.rack1:7000", "node-2.rack2:7000"});
+  net.peers = {"a:1", "b{peer}:2"};
+  net::expand_addresses(net, 2);
+  CHECK(net.peers == std::vector<std::string>{"a:1", "b{peer}:2"});
+  net.peers = {"a:1"};
+  net::expand_addresses(net, 1);
+  CHECK(net.peers == std::vector<std::string>{"a:1"});
 }

@@ -4,14 +4,14 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdint>
 #include <string_view>
+
+#include "gossip/algorithm.hpp"
+#include "peer/setup/launchers.hpp"
 
 namespace gossamer::peer {
 namespace {
-
-/// Environment variables in which launchers set the rank of a process, in order of precedence.
-constexpr const char* kIdVariables[] = {"GOSSAMER_ID", "RANK", "SLURM_PROCID",
-                                        "OMPI_COMM_WORLD_RANK", "PMI_RANK"};
 
 bool read_id(std::string_view text, int& number) {
   const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -43,13 +43,41 @@ Result<std::vector<int>> read_ids(const std::string& text, const std::string& or
   return ids;
 }
 
+/// The nodes of a process by its rank among the processes of the launcher.
+Result<std::vector<int>> ids_of_rank(const Launcher& launcher, const std::string& rank_text,
+                                     int nodes, const Environment& environment) {
+  const char* size_text = environment(launcher.size);
+  if (size_text == nullptr || nodes == 0) return read_ids(rank_text, launcher.rank);
+  int rank = 0, size = 0;
+  if (!read_id(rank_text, rank) || !read_id(size_text, size) || rank >= size)
+    return invalid_error(fmt::format("{}: '{}' is no rank among the '{}' processes of {}",
+                                     launcher.rank, rank_text, size_text, launcher.size));
+  if (size > nodes)
+    return invalid_error(fmt::format(
+        "{}: {} processes were started, and the network has {} peer{}: start {}, or set run.peers",
+        launcher.size, size, nodes, nodes == 1 ? "" : "s", nodes));
+  std::vector<int> ids;
+  const auto first = [&](std::int64_t r) { return static_cast<int>(r * nodes / size); };
+  for (int id = first(rank); id < first(rank + 1); ++id) ids.push_back(id);
+  return ids;
+}
+
 }  // namespace
 
+Result<int> node_count(const Config& config) {
+  GOSSAMER_TRY(const auto algorithm,
+               gossip::make_algorithm(config.algorithm.kind, config.algorithm.values));
+  const gossip::AlgorithmRequirements needs = algorithm->requirements();
+  return (needs.one_node ? 1 : config.run.peers) + needs.servers;
+}
+
 Result<std::vector<int>> find_hosted_ids(const std::string& option, const std::string& origin,
-                                         const Environment& environment) {
+                                         int nodes, const Environment& environment) {
   if (!option.empty()) return read_ids(option, origin);
-  for (const char* variable : kIdVariables)
-    if (const char* value = environment(variable)) return read_ids(value, variable);
+  if (const char* ids = environment("GOSSAMER_ID")) return read_ids(ids, "GOSSAMER_ID");
+  for (const Launcher& launcher : kLaunchers)
+    if (const char* rank = environment(launcher.rank))
+      return ids_of_rank(launcher, rank, nodes, environment);
   return invalid_error(
       fmt::format("the id of this peer is missing: give {}, or set GOSSAMER_ID (RANK, "
                   "SLURM_PROCID, OMPI_COMM_WORLD_RANK and PMI_RANK are read too)",

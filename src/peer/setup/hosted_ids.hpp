@@ -6,14 +6,22 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "peer/config/config.hpp"
 #include "peer/setup/local_rank.hpp"
 
 namespace gossamer::peer {
 
-/// The ids in `option`, of the form "3", "0,1" or "0-3"; if it is empty, those in GOSSAMER_ID, or
-/// the rank that a launcher sets (RANK, SLURM_PROCID, OMPI_COMM_WORLD_RANK, PMI_RANK). Ascending.
-/// `origin`: name of the option in messages. Errors (invalid): no id, or none of this form.
+/// The ids in `option`, of the form "3", "0,1" or "0-3"; if it is empty, those in GOSSAMER_ID; if
+/// there are none either, those of the rank that a launcher sets, r of p processes (RANK and
+/// WORLD_SIZE, SLURM_PROCID and SLURM_NTASKS, OMPI_COMM_WORLD_RANK and …_SIZE, PMI_RANK and
+/// PMI_SIZE). Of `nodes` nodes a process with a rank hosts ⌊rn/p⌋ to ⌊(r+1)n/p⌋ − 1; `nodes` = 0,
+/// or a launcher that does not say p: the node r. Ascending. `origin`: name of the option in
+/// messages. Errors (invalid): no id, or none of this form; more processes than nodes.
 Result<std::vector<int>> find_hosted_ids(const std::string& option, const std::string& origin,
-                                         const Environment& environment);
+                                         int nodes, const Environment& environment);
+
+/// The nodes of the run that `config` describes: its peers and the servers of its algorithm. Errors
+/// as of gossip::make_algorithm.
+Result<int> node_count(const Config& config);
 
 }  // namespace gossamer::peer

@@ -8,20 +8,10 @@
 #include <vector>
 
 #include "net/io/address.hpp"
+#include "peer/setup/launchers.hpp"
 
 namespace gossamer::peer {
 namespace {
-
-/// Environment variables of a launcher: the local rank, and the number of processes on the machine.
-/// In order of precedence.
-struct Launcher {
-  const char* rank;
-  const char* size;
-};
-constexpr Launcher kLaunchers[] = {{"LOCAL_RANK", "LOCAL_WORLD_SIZE"},
-                                   {"SLURM_LOCALID", "SLURM_NTASKS_PER_NODE"},
-                                   {"OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"},
-                                   {"MPI_LOCALRANKID", "MPI_LOCALNRANKS"}};
 
 std::optional<int> read_count(const Environment& environment, const char* name) {
   const char* text = environment(name);
@@ -58,8 +48,9 @@ LocalRank find_rank(const std::vector<int>& ids, int peers, const net::NetOption
                     const Environment& environment) {
   LocalRank result{.rank = ids.front() / static_cast<int>(ids.size()), .processes = 0};
   for (const Launcher& launcher : kLaunchers)
-    if (const auto rank = read_count(environment, launcher.rank)) {
-      result = {.rank = *rank, .processes = read_count(environment, launcher.size).value_or(0)};
+    if (const auto rank = read_count(environment, launcher.local_rank)) {
+      result = {.rank = *rank,
+                .processes = read_count(environment, launcher.local_size).value_or(0)};
       break;
     }
   if (result.processes > 0) return result;

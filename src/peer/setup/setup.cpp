@@ -10,6 +10,7 @@
 #include "peer/attack/attack_check.hpp"
 #include "peer/privacy/privacy_plan.hpp"
 #include "peer/setup/credentials.hpp"
+#include "peer/setup/hosted_ids.hpp"
 #include "peer/setup/native_workload.hpp"
 #include "peer/setup/rule_check.hpp"
 #include "peer/setup/setup_checks.hpp"
@@ -125,6 +126,8 @@ Result<Setup> make_network_setup(Config config, const std::vector<int>& hosted,
                                  const Environment& environment,
                                  std::shared_ptr<Workload> workload) {
   GOSSAMER_TRY_STATUS(add_addresses(config.net));
+  GOSSAMER_TRY(const int nodes, node_count(config));
+  net::expand_addresses(config.net, nodes);
   const LocalRank local_rank = find_local_rank(hosted, config.run.peers, config.net, environment);
   GOSSAMER_TRY_STATUS(check_network_attack(config));
   return make_setup(std::move(config), local_rank, std::move(workload));

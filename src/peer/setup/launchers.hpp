@@ -1,0 +1,23 @@
+// The launchers whose environment tells a process what it is: one row each, and no other place
+// knows their variables.
+#pragma once
+
+namespace gossamer::peer {
+
+/// Environment variables of a launcher. It may leave out the numbers of processes.
+struct Launcher {
+  const char* rank;        ///< of the process among all
+  const char* size;        ///< number of processes
+  const char* local_rank;  ///< of the process among those of its machine
+  const char* local_size;  ///< number of processes on the machine
+};
+
+/// In order of precedence: torchrun, Slurm (srun), Open MPI, MPICH.
+inline constexpr Launcher kLaunchers[] = {
+    {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"},
+    {"SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", "SLURM_NTASKS_PER_NODE"},
+    {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
+     "OMPI_COMM_WORLD_LOCAL_SIZE"},
+    {"PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"}};
+
+}  // namespace gossamer::peer

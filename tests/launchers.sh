@@ -1,0 +1,180 @@
+#!/usr/bin/env bash
+# Starts networks with real launchers, compares their final hash with that of one process, and kills
+# a process of a Slurm job that goes on without it. Checks the files of deploy/ for Kubernetes and
+# Compose: the settings in processes of this machine, and the form against published schemas.
+#   tests/launchers.sh [torchrun] [openmpi] [slurm] [kubernetes]     without a name: all of them
+# Needs the release build, Debian's python3-torch, openmpi-bin, slurmctld, slurmd, slurm-client and
+# munge, and root for Slurm, of which it starts a cluster of four nodes on this machine, in build/;
+# for the schemas PyPI.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+export GOSSAMER=$PWD/build/release/bin/gossamer
+work=$PWD/build/launchers
+rm -rf "$work"
+mkdir -p "$work"
+cat >"$work/run.toml" <<END
+[run]
+peers = 8
+rounds = 60
+[data]
+batch = 8
+[local]
+threads = 1
+END
+# As long as nobody ends it, and tolerant of losses.
+sed 's/^rounds = .*/rounds = 400/; /^threads/a [sim]' "$work/run.toml" >"$work/long.toml"
+hash_of() {
+  "$GOSSAMER" collect "$@" --json | grep -o '"final_hash": *"[0-9a-f]*"' | cut -d'"' -f4
+}
+"$GOSSAMER" run "$work/run.toml" --quiet --out "$work/one" >/dev/null
+expected=$(hash_of "$work/one")
+echo "one process       $expected"
+
+# check NAME OUT: the network in OUT ended with the bits of one process.
+check() {
+  local found
+  found=$(hash_of "$2")
+  printf '%-17s %s\n' "$1" "$found"
+  [ "$found" = "$expected" ] || { echo "launchers: $1 ended with other bits" >&2; exit 1; }
+}
+common=(--quiet --set net.insecure=true --set net.shared_memory=off)
+
+# Debian's torchrun, of PyTorch 1.13 with Python 3.11, fails without -r 1 -t 1.
+test_torchrun() {
+  local count
+  for count in 8 3; do
+    /usr/bin/python3 -m torch.distributed.run -r 1 -t 1 --nnodes=1 --nproc_per_node="$count" \
+      --no_python "$GOSSAMER" peer "$work/run.toml" --out "$work/torchrun-$count" \
+      --set net.rendezvous="$work/meet-t$count" \
+      "${common[@]}" >"$work/torchrun-$count.log" 2>&1
+    check "torchrun, $count" "$work/torchrun-$count"
+  done
+}
+
+test_openmpi() {
+  local count
+  for count in 8 3; do
+    mpirun --allow-run-as-root --oversubscribe -n "$count" "$GOSSAMER" peer "$work/run.toml" \
+      --out "$work/mpi-$count" --set net.rendezvous="$work/meet-m$count" "${common[@]}" \
+      >"$work/mpi-$count.log" 2>&1
+    check "Open MPI, $count" "$work/mpi-$count"
+  done
+}
+
+# A controller and four nodes, each with a port of its own, all on this machine.
+start_slurm() {
+  local slurm=$work/slurm host node
+  host=$(hostname)
+  mkdir -p "$slurm/state" /run/munge
+  chown munge: /run/munge
+  [ -f /etc/munge/munge.key ] || /usr/sbin/mungekey --create
+  pgrep -x munged >/dev/null || /usr/sbin/runuser -u munge -- /usr/sbin/munged
+  cat >"$slurm/slurm.conf" <<END
+ClusterName=test
+SlurmctldHost=$host
+SlurmUser=root
+SlurmctldPort=16817
+SlurmctldPidFile=$slurm/slurmctld.pid
+SlurmctldLogFile=$slurm/slurmctld.log
+SlurmdPidFile=$slurm/slurmd-%n.pid
+SlurmdLogFile=$slurm/slurmd-%n.log
+SlurmdSpoolDir=$slurm/spool-%n
+StateSaveLocation=$slurm/state
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core
+MpiDefault=none
+ReturnToService=2
+NodeName=n[1-4] NodeHostname=$host NodeAddr=127.0.0.1 Port=[17001-17004] CPUs=2
+PartitionName=all Nodes=ALL Default=YES MaxTime=10 State=UP OverSubscribe=FORCE:8
+END
+  export SLURM_CONF=$slurm/slurm.conf
+  trap 'pkill -x slurmd || true; pkill -x slurmctld || true' EXIT
+  slurmctld
+  for node in 1 2 3 4; do slurmd -N "n$node"; done
+  for _ in $(seq 60); do
+    if sinfo --noheader --format='%D %T' | grep -q '^4 idle'; then return; fi
+    sleep 0.5
+  done
+  sinfo >&2
+  echo "launchers: the nodes of Slurm are not up; see $slurm" >&2
+  exit 1
+}
+
+test_slurm() {
+  start_slurm
+  local count job code
+  for count in 8 3; do
+    (cd "$work" && sbatch --quiet --wait --nodes=2-4 --ntasks="$count" \
+      --output="$work/slurm-$count.log" "$OLDPWD/deploy/slurm.sh" run.toml --quiet \
+      --out "$work/slurm-$count" --set net.shared_memory=off --set local.threads=1)
+    check "Slurm, $count" "$work/slurm-$count"
+  done
+
+  # Peer 5 is killed. The others finish, and the exit code says that one did not.
+  job=$(cd "$work" && sbatch --parsable --nodes=4 --ntasks=8 --output="$work/slurm-killed.log" \
+    "$OLDPWD/deploy/slurm.sh" long.toml --quiet --out "$work/killed" --set run.id=killed \
+    --set run.rounds=4000 --set net.shared_memory=off --set local.threads=1)
+  for _ in $(seq 120); do
+    if [ "$(cat "$work/killed/log-5.jsonl" 2>/dev/null | wc -l)" -gt 3 ]; then break; fi
+    sleep 0.25
+  done
+  for process in $(pgrep -f "gossamer peer long.toml"); do
+    if tr '\0' '\n' <"/proc/$process/environ" | grep -qx SLURM_PROCID=5; then kill -9 "$process"; fi
+  done
+  code=running
+  for _ in $(seq 240); do
+    code=$(scontrol show job "$job" | grep -o 'JobState=[A-Z]* \|ExitCode=[0-9:]*' |
+      tr -d '\n')
+    if ! [[ $code =~ RUNNING|PENDING|COMPLETING ]]; then break; fi
+    sleep 0.25
+  done
+  finished=$(grep -l '"reason":"finished"' "$work"/killed/log-*.jsonl | wc -l)
+  echo "Slurm, peer 5 killed: $finished of 8 logs are finished; $code"
+  [ "$finished" = 7 ] && [[ $code =~ ExitCode=137|ExitCode=0:9|ExitCode=9 ]]
+}
+
+# The settings of deploy/kubernetes.yaml, with addresses of this machine in place of names of pods.
+test_kubernetes() {
+  local pods=$work/pods id
+  mkdir -p "$pods/keys"
+  for id in $(seq 0 7); do
+    printf '[[member]]\nid = %d\nkey = "%s"\n' "$id" \
+      "$("$GOSSAMER" keygen "$pods/keys/peer-$id.key" | head -n 1)"
+  done >"$pods/keys/members.toml"
+  for id in $(seq 0 7); do
+    GOSSAMER_ID=$id "$GOSSAMER" peer "$work/run.toml" --resume auto --out "$pods/out" --quiet \
+      --set net.key="$pods/keys/peer-$id.key" --set net.members="$pods/keys/members.toml" \
+      --set 'net.peers=["127.0.7.1{peer}:17020"]' >"$pods/$id.log" 2>&1 &
+  done
+  wait
+  check "Kubernetes" "$pods/out"
+
+  local venv=$work/venv
+  python3 -m venv "$venv"
+  "$venv/bin/pip" install --quiet kubernetes-validate pyyaml jsonschema
+  "$venv/bin/kubernetes-validate" --strict -k 1.30 deploy/kubernetes.yaml
+  # The last release in Python has the schema of Compose files.
+  "$venv/bin/pip" download --quiet --no-deps -d "$work" docker-compose==1.29.2
+  "$venv/bin/python" - "$work"/docker_compose-*.whl deploy/compose.yaml <<'END'
+import json, sys, zipfile
+import jsonschema, yaml
+schema = json.loads(zipfile.ZipFile(sys.argv[1]).read("compose/config/compose_spec.json"))
+with open(sys.argv[2], encoding="utf-8") as file:
+    jsonschema.validate(yaml.safe_load(file), schema)
+print(sys.argv[2], "is a Compose file")
+END
+}
+
+[ $# -gt 0 ] || set -- torchrun openmpi slurm kubernetes
+for name in "$@"; do
+  case "$name" in
+    torchrun | openmpi | slurm | kubernetes) "test_$name" ;;
+    *)
+      echo "launchers: which launcher? (there are torchrun, openmpi, slurm and kubernetes)" >&2
+      exit 2
+      ;;
+  esac
+done
+echo "launchers: all networks ended as they should"
