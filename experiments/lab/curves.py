@@ -19,6 +19,7 @@ _NETWORK = (
     "averaged_loss",
     "averaged_accuracy",
     "distance_to_optimum",
+    "averaged_distance_to_optimum",
     "backdoor_success",
 )
 

@@ -30,6 +30,7 @@ METRICS = {
     "averaged_accuracy": True,
     "train_loss": False,
     "distance_to_optimum": False,
+    "averaged_distance_to_optimum": False,
     "consensus_distance": False,
     "backdoor_success": False,
 }

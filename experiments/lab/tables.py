@@ -19,6 +19,7 @@ _NAMES = {
     "test_loss": "test loss",
     "consensus_distance": "consensus distance",
     "distance_to_optimum": "distance to optimum",
+    "averaged_distance_to_optimum": "averaged model to optimum",
     "backdoor_success": "backdoor success",
 }
 

@@ -20,9 +20,9 @@ constexpr const char* kNodeColumns[] = {"round",         "peer",         "server
                                         "seconds",       "train_loss",   "test_loss",
                                         "test_accuracy", "bytes_sent",   "bytes_received",
                                         "train_seconds", "wait_seconds", "mix_seconds"};
-constexpr const char* kNetworkColumns[] = {"consensus_distance", "averaged_loss",
-                                           "averaged_accuracy", "distance_to_optimum",
-                                           "backdoor_success"};
+constexpr const char* kNetworkColumns[] = {
+    "consensus_distance",           "averaged_loss",   "averaged_accuracy", "distance_to_optimum",
+    "averaged_distance_to_optimum", "backdoor_success"};
 
 std::string cell(const Json& record, const char* name) {
   const auto found = record.find(name);

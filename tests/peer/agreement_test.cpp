@@ -155,6 +155,28 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("the distances of the peers, of their mean, and between them are a right triangle") {
+  // (1/n) Σ ‖x_i − x*‖² = ‖x̄ − x*‖² + (1/n) Σ ‖x_i − x̄‖², where the first two are over ‖x*‖².
+  const Folder folder;
+  const Left left =
+      run_in(folder.path / "a", {"run.peers=8", "run.rounds=60", "model.kind=linear",
+                                 "data.kind=quadratic", "data.batch=4", "data.heterogeneity=2",
+                                 "run.init=different", "optimizer.rate=0.1", "log.every=10"});
+  std::vector<double> norms;
+  for (const Json& record : left.records("network")) {
+    const double peers = record["distance_to_optimum"],
+                 mean = record["averaged_distance_to_optimum"],
+                 between = record["consensus_distance"];
+    CHECK(mean < peers);
+    norms.push_back(between / std::sqrt(peers * peers - mean * mean));
+  }
+  REQUIRE(norms.size() == 7);
+  for (const double norm : norms) CHECK(norm == doctest::Approx(norms.front()).epsilon(1e-5));
+  const Json& final = left.summary["final"];
+  CHECK(final["averaged_distance_to_optimum"] ==
+        left.records("network").back()["averaged_distance_to_optimum"]);
+}
+
 TEST_CASE("D-PSGD on digits: every peer learns classes that are not in its shard") {
   const Folder folder;
   const Left left =

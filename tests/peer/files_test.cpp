@@ -49,9 +49,13 @@ Json a_round() {
           {"bytes_received", 1}, {"train_seconds", 0.1}, {"wait_seconds", 0},   {"mix_seconds", 0}};
 }
 Json a_network() {
-  return {{"record", "network"},     {"round", 0},
-          {"consensus_distance", 1}, {"averaged_loss", {}},
-          {"averaged_accuracy", {}}, {"distance_to_optimum", 2.5}};
+  return {{"record", "network"},
+          {"round", 0},
+          {"consensus_distance", 1},
+          {"averaged_loss", {}},
+          {"averaged_accuracy", {}},
+          {"distance_to_optimum", 2.5},
+          {"averaged_distance_to_optimum", 1.5}};
 }
 Json an_end() {
   return {{"record", "end"},     {"reason", "finished"}, {"message", ""},

@@ -70,7 +70,8 @@ constexpr Field kNetwork[] = {{"round", FieldType::count},
                               {"consensus_distance", FieldType::number_or_null},
                               {"averaged_loss", FieldType::number_or_null},
                               {"averaged_accuracy", FieldType::number_or_null},
-                              {"distance_to_optimum", FieldType::number_or_null}};
+                              {"distance_to_optimum", FieldType::number_or_null},
+                              {"averaged_distance_to_optimum", FieldType::number_or_null}};
 constexpr Field kPrivacy[] = {{"private_steps", FieldType::count},
                               {"epsilon", FieldType::not_negative}};
 constexpr Field kBackdoor[] = {{"backdoor_success", FieldType::number_or_null}};

@@ -292,6 +292,7 @@ Status Recorder::network_record(gossip::Round round, const RowViews& rows) {
   record["averaged_loss"] = finite_or_null(metrics.averaged.loss);
   record["averaged_accuracy"] = finite_or_null(metrics.averaged.accuracy);
   record["distance_to_optimum"] = finite_or_null(metrics.distance_to_optimum);
+  record["averaged_distance_to_optimum"] = finite_or_null(metrics.averaged_distance_to_optimum);
   if (!metrics.backdoor_success.empty())
     record["backdoor_success"] = mean_and_range(metrics.backdoor_success)["mean"];
   GOSSAMER_TRY_STATUS(write(record));

@@ -74,6 +74,8 @@ NetworkMetrics network_metrics(const Setup& setup, const RowViews& rows) {
   const auto& data = setup.workload->spec().data;
   const bool known = data && data->optimum && data->optimum->size() == mean.size();
   metrics.distance_to_optimum = known ? distance_to_optimum(rows, *data->optimum) : kUnknown;
+  metrics.averaged_distance_to_optimum =
+      known ? distance_to_optimum({averaged.row(0)}, *data->optimum) : kUnknown;
   metrics.backdoor_success = setup.workload->backdoor_success(rows);
   return metrics;
 }
@@ -123,6 +125,7 @@ Json make_summary(const Setup& setup, const RunTotals& totals, const RowViews& a
   final["averaged_loss"] = finite_or_null(metrics.averaged.loss);
   final["consensus_distance"] = finite_or_null(metrics.consensus_distance);
   final["distance_to_optimum"] = finite_or_null(metrics.distance_to_optimum);
+  final["averaged_distance_to_optimum"] = finite_or_null(metrics.averaged_distance_to_optimum);
   if (!totals.epsilons.empty())
     final["epsilon"] = mean_and_range(honest_only(setup, totals.epsilons, totals.lost_peers));
   if (!metrics.backdoor_success.empty())
@@ -168,7 +171,9 @@ std::string summary_text(const Json& summary) {
                      percent(final["backdoor_success"]["max"])));
   line("consensus distance", four_digits(final["consensus_distance"]));
   if (!final["distance_to_optimum"].is_null())
-    line("distance to optimum", four_digits(final["distance_to_optimum"]));
+    line("distance to optimum",
+         fmt::format("{}, averaged model {}", four_digits(final["distance_to_optimum"]),
+                     four_digits(final["averaged_distance_to_optimum"])));
   if (final.contains("epsilon")) line("privacy", privacy_text(summary));
   line("bytes sent", fmt::format("{}", summary["bytes_sent"].get<std::uint64_t>()));
   if (!summary["virtual_seconds"].is_null() && summary["virtual_seconds"] > 0)

@@ -14,9 +14,10 @@ namespace gossamer::peer {
 /// Metrics of all workers together.
 struct NetworkMetrics {
   double consensus_distance = 0;
-  train::Evaluation averaged;            ///< of the model x̄; NaN if nothing is trained
-  double distance_to_optimum = 0;        ///< NaN if no optimum is known
-  std::vector<double> backdoor_success;  ///< of each honest worker's model; empty: no backdoor
+  train::Evaluation averaged;               ///< of the model x̄; NaN if nothing is trained
+  double distance_to_optimum = 0;           ///< of the workers' models; NaN if no optimum is known
+  double averaged_distance_to_optimum = 0;  ///< of x̄
+  std::vector<double> backdoor_success;     ///< of each honest worker's model; empty: no backdoor
 };
 /// `rows`: the parameters of the honest workers, in host memory.
 NetworkMetrics network_metrics(const Setup& setup, const RowViews& rows);

@@ -195,6 +195,7 @@ def write_run(out, config, hosted):
                         "averaged_loss": now["loss"],
                         "averaged_accuracy": now["accuracy"],
                         "distance_to_optimum": None,
+                        "averaged_distance_to_optimum": None,
                     }
                 )
         if seed == 15:
@@ -252,6 +253,7 @@ def write_summary(out, config, reason="finished"):
             "averaged_loss": now["loss"],
             "consensus_distance": now["consensus"],
             "distance_to_optimum": None,
+            "averaged_distance_to_optimum": None,
         },
     }
     (out / "summary.json").write_text(json.dumps(summary))
