@@ -84,7 +84,7 @@ def arguments(argv: list[str]) -> argparse.Namespace:
         help="the measure that selects the step size, averaged over peers and seeds: the final\n"
         f"value of {', '.join(list(METRICS)[:4])},\n"
         f"{', '.join(list(METRICS)[4:])};\n"
-        "or 'rounds until test_accuracy 0.9', also with bytes_sent or seconds\n"
+        "or 'rounds until test_accuracy 0.9', also with bytes_sent, seconds or epsilon\n"
         "(default test_loss); if repeated, a step size is selected for each measure",
     )
     parser.add_argument(

@@ -2,13 +2,14 @@
 # Starts networks with real launchers, compares their final hash with that of one process, and kills
 # a process of a Slurm job that goes on without it. Checks the files of deploy/ for Kubernetes and
 # Compose: the settings in processes of this machine, and the form against published schemas.
-#   tests/launchers.sh [torchrun] [openmpi] [slurm] [kubernetes]     without a name: all of them
-# Needs the release build, Debian's python3-torch, openmpi-bin, slurmctld, slurmd, slurm-client and
-# munge, and root for Slurm, of which it starts a cluster of four nodes on this machine, in build/;
+#   tests/launchers.sh [torchrun] [openmpi] [mpich] [slurm] [kubernetes]    without a name: all
+# Needs the release build, Debian's python3-torch, openmpi-bin, mpich, slurmctld, slurmd,
+# slurm-client and munge, and root for Slurm, of which it starts four nodes here, in build/;
 # for the schemas PyPI.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export GOSSAMER=$PWD/build/release/bin/gossamer
+[ -x "$GOSSAMER" ] || { echo "launchers: build the release first: $GOSSAMER" >&2; exit 2; }
 work=$PWD/build/launchers
 rm -rf "$work"
 mkdir -p "$work"
@@ -21,18 +22,17 @@ batch = 8
 [local]
 threads = 1
 END
-# As long as nobody ends it, and tolerant of losses.
-sed 's/^rounds = .*/rounds = 400/; /^threads/a [sim]' "$work/run.toml" >"$work/long.toml"
 hash_of() {
-  "$GOSSAMER" collect "$@" --json | grep -o '"final_hash": *"[0-9a-f]*"' | cut -d'"' -f4
+  "$GOSSAMER" collect "$@" --json | grep -o '"final_hash": *"[0-9a-f]*"' | cut -d'"' -f4 ||
+    echo "none: $* has no whole network"
 }
 "$GOSSAMER" run "$work/run.toml" --quiet --out "$work/one" >/dev/null
 expected=$(hash_of "$work/one")
 echo "one process       $expected"
 
-# check NAME OUT: the network in OUT ended with the bits of one process.
+# check NAME OUT [HASH]: the network in OUT ended with the bits of one process.
 check() {
-  local found
+  local found expected=${3:-$expected}
   found=$(hash_of "$2")
   printf '%-17s %s\n' "$1" "$found"
   [ "$found" = "$expected" ] || { echo "launchers: $1 ended with other bits" >&2; exit 1; }
@@ -51,14 +51,23 @@ test_torchrun() {
   done
 }
 
-test_openmpi() {
-  local count
+# test_mpi NAME COMMAND…
+test_mpi() {
+  local name=$1 count
+  shift
   for count in 8 3; do
-    mpirun --allow-run-as-root --oversubscribe -n "$count" "$GOSSAMER" peer "$work/run.toml" \
-      --out "$work/mpi-$count" --set net.rendezvous="$work/meet-m$count" "${common[@]}" \
-      >"$work/mpi-$count.log" 2>&1
-    check "Open MPI, $count" "$work/mpi-$count"
+    "$@" -n "$count" "$GOSSAMER" peer "$work/run.toml" --out "$work/$name-$count" \
+      --set net.rendezvous="$work/meet-$name$count" "${common[@]}" >"$work/$name-$count.log" 2>&1
+    check "$name, $count" "$work/$name-$count"
   done
+}
+test_openmpi() { test_mpi openmpi mpirun.openmpi --allow-run-as-root --oversubscribe; }
+test_mpich() { test_mpi mpich mpirun.mpich; }
+
+stop_munged=false
+stop_slurm() {
+  cat "$work"/slurm/*.pid 2>/dev/null | xargs -r kill || true
+  if $stop_munged; then pkill -x munged || true; fi
 }
 
 # A controller and four nodes, each with a port of its own, all on this machine.
@@ -68,7 +77,10 @@ start_slurm() {
   mkdir -p "$slurm/state" /run/munge
   chown munge: /run/munge
   [ -f /etc/munge/munge.key ] || /usr/sbin/mungekey --create
-  pgrep -x munged >/dev/null || /usr/sbin/runuser -u munge -- /usr/sbin/munged
+  if ! pgrep -x munged >/dev/null; then
+    /usr/sbin/runuser -u munge -- /usr/sbin/munged
+    stop_munged=true
+  fi
   cat >"$slurm/slurm.conf" <<END
 ClusterName=test
 SlurmctldHost=$host
@@ -90,7 +102,7 @@ NodeName=n[1-4] NodeHostname=$host NodeAddr=127.0.0.1 Port=[17001-17004] CPUs=2
 PartitionName=all Nodes=ALL Default=YES MaxTime=10 State=UP OverSubscribe=FORCE:8
 END
   export SLURM_CONF=$slurm/slurm.conf
-  trap 'pkill -x slurmd || true; pkill -x slurmctld || true' EXIT
+  trap stop_slurm EXIT
   slurmctld
   for node in 1 2 3 4; do slurmd -N "n$node"; done
   for _ in $(seq 60); do
@@ -114,13 +126,13 @@ test_slurm() {
 
   # Peer 5 is killed. The others finish, and the exit code says that one did not.
   job=$(cd "$work" && sbatch --parsable --nodes=4 --ntasks=8 --output="$work/slurm-killed.log" \
-    "$OLDPWD/deploy/slurm.sh" long.toml --quiet --out "$work/killed" --set run.id=killed \
+    "$OLDPWD/deploy/slurm.sh" run.toml --quiet --out "$work/killed" --set run.id=killed \
     --set run.rounds=4000 --set net.shared_memory=off --set local.threads=1)
   for _ in $(seq 120); do
     if [ "$(cat "$work/killed/log-5.jsonl" 2>/dev/null | wc -l)" -gt 3 ]; then break; fi
     sleep 0.25
   done
-  for process in $(pgrep -f "gossamer peer long.toml"); do
+  for process in $(pgrep -f "gossamer peer run.toml"); do
     if tr '\0' '\n' <"/proc/$process/environ" | grep -qx SLURM_PROCID=5; then kill -9 "$process"; fi
   done
   code=running
@@ -132,26 +144,16 @@ test_slurm() {
   done
   finished=$(grep -l '"reason":"finished"' "$work"/killed/log-*.jsonl | wc -l)
   echo "Slurm, peer 5 killed: $finished of 8 logs are finished; $code"
-  [ "$finished" = 7 ] && [[ $code =~ ExitCode=137|ExitCode=0:9|ExitCode=9 ]]
+  if [ "$finished" != 7 ] || ! [[ $code =~ ExitCode=137|ExitCode=0:9|ExitCode=9 ]]; then
+    echo "launchers: that is not 7 of 8, and the exit code of a killed process" >&2
+    exit 1
+  fi
 }
 
-# The settings of deploy/kubernetes.yaml, with addresses of this machine in place of names of pods.
+# The commands and the configuration of deploy/kubernetes.yaml, with folders and addresses of this
+# machine, and keys that a group may read, as in a secret.
 test_kubernetes() {
-  local pods=$work/pods id
-  mkdir -p "$pods/keys"
-  for id in $(seq 0 7); do
-    printf '[[member]]\nid = %d\nkey = "%s"\n' "$id" \
-      "$("$GOSSAMER" keygen "$pods/keys/peer-$id.key" | head -n 1)"
-  done >"$pods/keys/members.toml"
-  for id in $(seq 0 7); do
-    GOSSAMER_ID=$id "$GOSSAMER" peer "$work/run.toml" --resume auto --out "$pods/out" --quiet \
-      --set net.key="$pods/keys/peer-$id.key" --set net.members="$pods/keys/members.toml" \
-      --set 'net.peers=["127.0.7.1{peer}:17020"]' >"$pods/$id.log" 2>&1 &
-  done
-  wait
-  check "Kubernetes" "$pods/out"
-
-  local venv=$work/venv
+  local pods=$work/pods venv=$work/venv id pids=()
   python3 -m venv "$venv"
   "$venv/bin/pip" install --quiet kubernetes-validate pyyaml jsonschema
   "$venv/bin/kubernetes-validate" --strict -k 1.30 deploy/kubernetes.yaml
@@ -165,14 +167,58 @@ with open(sys.argv[2], encoding="utf-8") as file:
     jsonschema.validate(yaml.safe_load(file), schema)
 print(sys.argv[2], "is a Compose file")
 END
+  mkdir -p "$pods/members"
+  for id in $(seq 0 7); do
+    mkdir -p "$pods/$id/keys" "$pods/$id/own-key"
+    printf '[[member]]\nid = %d\nkey = "%s"\n' "$id" \
+      "$("$GOSSAMER" keygen "$pods/$id/keys/peer.key" | head -n 1)"
+    chmod 440 "$pods/$id/keys/peer.key"
+  done >"$pods/members/members.toml"
+  "$venv/bin/python" - deploy/kubernetes.yaml "$pods" <<'END'
+import sys, yaml
+source, pods = sys.argv[1:]
+with open(source, encoding="utf-8") as file:
+    documents = {each["kind"]: each for each in yaml.safe_load_all(file)}
+text = documents["ConfigMap"]["data"]["run.toml"]
+for old, new in (("gossamer-{peer}.gossamer:7000", "127.0.7.1{peer}:17020"),
+                 ('listen = "0.0.0.0:7000"\n', ""), ("rounds = 1000", "rounds = 200")):
+    assert old in text, old
+    text = text.replace(old, new)
+with open(f"{pods}/run.toml", "w", encoding="utf-8") as file:
+    file.write(text)
+container = documents["StatefulSet"]["spec"]["template"]["spec"]["containers"][0]
+assert container["command"] == ["/bin/sh", "-c"] and len(container["args"]) == 1
+for pod in range(8):
+    script = container["args"][0].replace("/etc/gossamer/", f"{pods}/").replace(
+        "/keys/", f"{pods}/{pod}/keys/").replace("/own-key/", f"{pods}/{pod}/own-key/").replace(
+        "/members/", f"{pods}/members/").replace("/run/gossamer/", f"{pods}/")
+    with open(f"{pods}/{pod}/command.sh", "w", encoding="utf-8") as file:
+        file.write(script)
+END
+  for id in $(seq 0 7); do
+    GOSSAMER_ID=$id PATH=$(dirname "$GOSSAMER"):$PATH /bin/sh "$pods/$id/command.sh" \
+      >"$pods/$id.log" 2>&1 &
+    pids+=($!)
+  done
+  for _ in $(seq 240); do
+    if [ "$(cat "$pods"/digits/log-*.jsonl 2>/dev/null | grep -c '"reason":"finished"')" = 8 ]; then
+      break
+    fi
+    sleep 0.25
+  done
+  sleep 1
+  kill "${pids[@]}"  # as when the StatefulSet is deleted, until when its finished peers stay
+  wait "${pids[@]}" || true
+  "$GOSSAMER" run "$pods/run.toml" --quiet --out "$pods/one" >/dev/null
+  check "Kubernetes" "$pods/digits" "$(hash_of "$pods/one")"
 }
 
-[ $# -gt 0 ] || set -- torchrun openmpi slurm kubernetes
+[ $# -gt 0 ] || set -- torchrun openmpi mpich slurm kubernetes
 for name in "$@"; do
   case "$name" in
-    torchrun | openmpi | slurm | kubernetes) "test_$name" ;;
+    torchrun | openmpi | mpich | slurm | kubernetes) "test_$name" ;;
     *)
-      echo "launchers: which launcher? (there are torchrun, openmpi, slurm and kubernetes)" >&2
+      echo "launchers: which? (there are torchrun, openmpi, mpich, slurm and kubernetes)" >&2
       exit 2
       ;;
   esac

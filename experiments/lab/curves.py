@@ -12,7 +12,7 @@ from lab.errors import LabError
 
 Record = dict[str, Any]
 
-# Fields of the round records. A curve is their mean over the honest peers.
+# Fields of the round records. A curve is their mean over the honest peers; of epsilon the largest.
 _PER_PEER = ("train_loss", "test_loss", "test_accuracy", "bytes_sent", "seconds", "epsilon")
 _NETWORK = (
     "consensus_distance",
@@ -127,6 +127,7 @@ def read_curves(folder: Path) -> Curves:
         for name in _PER_PEER
     }
     values = {name: rows.mean(axis=0) for name, rows in peers.items()}
+    values["epsilon"] = peers["epsilon"].max(axis=0)  # the guarantee for everybody
     values["steps"] = np.array(rounds) * _steps_per_round(header)
     for name in _NETWORK:
         values[name] = np.array([_number(network.get(t, {}).get(name)) for t in rounds])

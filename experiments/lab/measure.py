@@ -5,7 +5,8 @@ consensus_distance at 10             the value in a round (the first logged roun
 rounds until test_accuracy 0.9       the cost when the curve first reaches a target: rounds,
 bytes_sent until test_loss 0.5       bytes per peer,
 seconds until test_accuracy 0.9      seconds (virtual seconds of a simulated run),
-epsilon until test_accuracy 0.9      or the privacy that peers with private gradients have spent
+epsilon until test_accuracy 0.9      or the privacy that peers with private gradients have spent,
+                                     the largest of the peers
 bytes_sent                           the cost of the whole run
 
 If the graph changes with a period, a value is the mean over the rounds of the last period, and a
@@ -80,6 +81,8 @@ class Measure:
         """
         if self.curve != "rounds" and not curves.has(self.curve):
             raise LabError(f"these runs have no {self.curve}")
+        if self.cost not in (None, "rounds") and not curves.has(self.cost or ""):
+            raise LabError(f"these runs have no {self.cost}")
         if self.target is not None:
             return cost_until(curves, self.cost or "", self.curve, self.target)
         if self.curve in COSTS:
@@ -126,7 +129,9 @@ def final_value(summary: dict[str, Any], metric: str) -> float | None:
 
 
 def cost_until(curves: Curves, cost: str, curve: str, target: float) -> float:
-    """Rounds, bytes per peer or seconds until a curve reaches its target; NEVER if it does not."""
+    """Rounds, bytes per peer, seconds or epsilon until a curve reaches its target; NEVER if it does
+    not.
+    """
     if cost == "seconds" and curves.period == 1:
         costs, values = curves.by_time(curve)
         reached = np.flatnonzero(values >= target if METRICS[curve] else values <= target)

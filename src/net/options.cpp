@@ -44,8 +44,9 @@ const ParameterSet<NetOptions>& net_parameters() {
           .add("peers", &NetOptions::peers,
                {.help = "one host:port per peer, in order of their ids, then one per server of the "
                         "algorithm, if it has any; the peers of one process share an address. "
-                        "Or one entry for all, in which {peer} stands for the id: "
-                        "[\"node{peer}:7000\"]. With keys, each entry is {address = \"host:port\", "
+                        "Or one entry for all, in which {peer} stands for the id, where each "
+                        "process hosts one peer: [\"node{peer}:7000\"]. With keys, each entry is "
+                        "{address = \"host:port\", "
                         "key = \"…\"}"})
           .add("keys", &NetOptions::keys,
                {.help = "public key of each peer, in the order of net.peers, whose entries give it "
@@ -60,7 +61,9 @@ const ParameterSet<NetOptions>& net_parameters() {
                 .path = true})
           .add("listen", &NetOptions::listen,
                {.help = "host:port to listen on instead of the own entry of net.peers; port 0: any "
-                        "free port"})
+                        "free port. Without net.peers: any port, on every IPv4 interface if the "
+                        "process has a key or net.insecure is set, otherwise on 127.0.0.1; the "
+                        "address that it announces is then the name of the machine"})
           .add("rendezvous", &NetOptions::rendezvous,
                {.help = "folder that all processes see; each writes its address there, so that "
                         "net.peers is not needed",

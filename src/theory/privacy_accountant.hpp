@@ -3,8 +3,9 @@
 //
 // A step is the sampled Gaussian mechanism: each sample enters the batch with probability q, and
 // the sum of the clipped gradients gets normal noise of deviation σC in each coordinate, where C is
-// the largest norm of a clipped gradient. Two sets of samples are neighbours if one has a sample
-// more. The Rényi divergence of order α of a step is that of Mironov, Talwar and Zhang 2019
+// the largest norm of a clipped gradient. The number of samples is known
+// to everybody; what is hidden is whether one of them is what it is, or one without a gradient. The
+// Rényi divergence of order α of a step is that of Mironov, Talwar and Zhang 2019
 // (arXiv:1908.10530):
 //   RDP(α) = log A_α / (α − 1),  A_α = E_{z ~ N(0, σ²)} (1 − q + q exp((2z − 1) / 2σ²))^α.
 // Divergences of steps add, and with T steps, for any α (Canonne, Kamath and Steinke 2020, Prop.

@@ -130,14 +130,26 @@ TEST_CASE("ids from the option, from GOSSAMER_ID, and from the rank of each laun
     CHECK(ids("", 10, {{rank, "0"}, {size, "4"}}) == "0 1");
     CHECK(ids("", 10, {{rank, "1"}, {size, "4"}}) == "2 3 4");
     CHECK(ids("", 4, {{rank, "4"}, {size, "5"}}) ==
-          fmt::format("{}: 5 processes were started, and the network has 4 peers: start 4, or set "
-                      "run.peers",
+          fmt::format("{}: 5 processes were started, and the network has 4 nodes (peers and "
+                      "servers): start 4, or set run.peers",
                       size));
     for (const char* wrong : {"4", "x", "-1", ""})
       CHECK(ids("", 4, {{rank, wrong}, {size, "4"}}) ==
             fmt::format("{}: '{}' is no rank among the '4' processes of {}", rank, wrong, size));
   }
   CHECK(ids("", 4, {}).find("--id") != std::string::npos);
+  // mpirun in a job script of Slurm, whose own rank all processes inherit.
+  const Variables in_a_job{{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "4"}, {"SLURM_LOCALID", "0"}};
+  for (const char* mpi : {"OMPI_COMM_WORLD_", "PMI_"}) {
+    Variables both = in_a_job;
+    both[std::string(mpi) + "RANK"] = "3";
+    both[std::string(mpi) + "SIZE"] = "4";
+    CHECK(ids("", 4, both) == "3");
+  }
+  Variables local = in_a_job;
+  local["OMPI_COMM_WORLD_LOCAL_RANK"] = "1";
+  local["OMPI_COMM_WORLD_LOCAL_SIZE"] = "2";
+  CHECK(local_rank({3}, 4, local) == Rank(1, 2, 1));
 }
 
 TEST_CASE("the processes of a launcher host every node once") {

@@ -5,9 +5,10 @@
 
 #include "peer/log/summary.hpp"
 #include "peer/prediction/prediction.hpp"
-#include "peer/privacy/privacy_ledger.hpp"
+#include "peer/privacy/privacy_account.hpp"
 #include "peer/privacy/privacy_plan.hpp"
 #include "tests/peer/test_util.hpp"
+#include "theory/privacy_accountant.hpp"
 
 using namespace gossamer;
 using namespace gossamer::peer;
@@ -60,6 +61,7 @@ struct CountingWorkload final : Workload {
     real->set_loss_sum(peer, losses, x);
   }
   std::string data_hash() const override { return real->data_hash(); }
+  PrivacyAccount* privacy_account() override { return real->privacy_account(); }
   void set_one_at_a_time(bool one) override { real->set_one_at_a_time(one); }
 
   std::shared_ptr<Workload> real;
@@ -102,12 +104,20 @@ TEST_CASE("settings under which samples would be told, or nothing hidden, are re
        "mixing.rule: 'ubar' chooses neighbours by losses on the peer's samples, which tell more of "
        "them than the private gradients do; choose another rule (clipped, trimmed_mean)"},
       {kPrivate + Overrides{"privacy.delta=0.01"},
-       "privacy.delta: at 0.01, one of the 360 samples of the smallest shard may be given away; "
+       "privacy.delta: at 0.01, one of the 361 samples of the largest shard may be given away; "
        "set "
-       "it well below 1 / 360"},
+       "it well below 1 / 361"},
       {kPrivate + Overrides{"data.kind=quadratic", "model.kind=linear", "data.gradient_noise=0.1"},
        "data.gradient_noise: the data add noise to each gradient, which is not a sample's; set it "
        "to 0 in a run with privacy.clip"},
+      {kPrivate + Overrides{"data.kind=csv", "data.path=/none"},
+       "data.standardise: means and variances of the samples are exact, and the scaled features of "
+       "all peers depend on them; scale the features in the files, and set data.standardise = "
+       "false"},
+      {{"privacy.clip=1", "privacy.epsilon=2", "data.partition=own", "data.kind=idx",
+        "data.path=/none"},
+       "privacy.epsilon: the noise for it depends on the sizes of the shards, which own data tell "
+       "only at the start; set privacy.noise_multiplier, and read epsilon in the log"},
       {{"privacy.clip=1", "privacy.epsilon=0.000001"},
        "privacy.epsilon: no noise reaches 1e-06 at delta 1e-05; set a larger epsilon or delta"},
   };
@@ -184,51 +194,161 @@ TEST_CASE("reproducible noise: bits depend on the seed alone; secret noise: neve
         run_in(folder.path / "e", kSmall + kPrivate).hash());
 }
 
-TEST_CASE("after a restart, steps whose gradients others may have seen count twice") {
-  const Folder folder;
-  const Overrides base = kSmall + kRepeated + Overrides{"checkpoint.every=3", "checkpoint.keep=9"};
-  const Left whole = run_in(folder.path, base);
-  for (const auto& [peer, steps] : logged_steps(whole)) CHECK(steps == 8);
-  turn_back(folder.path, 3);
-  RunRequest again;
-  again.resume = resume_choice("auto");
-  const Left resumed = run_in(folder.path, base, std::move(again));
-  CHECK(resumed.hash() == whole.hash());
-  // The log had records up to round 8, and a process may run for log.every + 1 rounds beyond its
-  // last record. It resumes at round 3, so 8 + 3 - 3 steps are counted in addition to its 8.
-  for (const auto& [peer, steps] : logged_steps(resumed)) CHECK(steps == 16);
-  const auto largest = [](const Left& left) {
-    return left.summary["final"]["epsilon"]["max"].get<double>();
-  };
-  CHECK(largest(resumed) > largest(whole));
-
-  // Without its log the process may have run to the end: the five rounds that are left count twice.
-  turn_back(folder.path, 3);
-  fs::remove(folder.path / "log-0.jsonl");
-  RunRequest without_log;
-  without_log.resume = resume_choice("auto");
-  for (const auto& [peer, steps] : logged_steps(run_in(folder.path, base, std::move(without_log))))
-    CHECK(steps == 8 + 5);
-
-  // All of it once more, as when no process had a checkpoint.
-  fs::remove_all(folder.path / "checkpoints");
-  std::string log = content_of(folder.path / "log-0.jsonl");
-  written(folder.path / "log-0.jsonl", log.substr(0, log.size() - 30));
-  for (const char* name : {"final-0.safetensors", "summary.json"}) fs::remove(folder.path / name);
-  RunRequest from_start;
-  from_start.resume = resume_choice("auto");
-  for (const auto& [peer, steps] : logged_steps(run_in(folder.path, base, std::move(from_start))))
-    CHECK(steps == 8 + 13 + 3);
+TEST_CASE("an epsilon holds for every shard, also where a larger one has more batches") {
+  // With 19 samples there is one batch of 10 in an epoch, and with 20 there are two.
+  const auto data = train::make_dataset("digits", {2, 0}, {});
+  REQUIRE(data.ok());
+  const Config config =
+      configured({"algorithm.kind=fedavg", "algorithm.local_epochs=1", "data.batch=10",
+                  "run.rounds=20", "privacy.clip=1", "privacy.epsilon=4"});
+  const auto algorithm = gossip::make_algorithm("fedavg", config.algorithm.values);
+  REQUIRE(algorithm.ok());
+  train::Shards shards(2);
+  for (std::uint32_t i = 0; i < 39; ++i) shards[i < 19 ? 0 : 1].push_back(i);
+  const auto plan = plan_privacy(config, **algorithm, *data, shards);
+  REQUIRE(plan.ok());
+  double most = 0;
+  for (const auto& shard : shards)
+    most = std::max(most, theory::PrivacyAccountant(sampling_of(config.shards, shard.size()),
+                                                    plan->noise_multiplier)
+                              .epsilon(planned_steps(config, **algorithm, shard.size()), 1e-5));
+  CHECK(most <= 4);
+  CHECK(most > 3.99);
+  // No shard is in this process.
+  CHECK(plan_privacy(config, **algorithm, *data, train::Shards(2)).ok());
 }
 
-TEST_CASE("a ledger never forgets: numbers of a log that no run has do not wrap around") {
-  constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
+namespace {
+
+/// The account of the folder's process, as a process finds it that starts there.
+std::vector<std::uint64_t> account_in(const fs::path& folder) {
+  return Json::parse(content_of(folder / "privacy-0.json"))["gradients"];
+}
+
+}  // namespace
+
+TEST_CASE("however often a process starts again, every gradient of every life is in the account") {
+  // Records are rare, so that the lives between them leave none; and clients of fedavg sit out.
+  const std::vector<Overrides> algorithms{{"algorithm.kind=dpsgd"},
+                                          {"algorithm.kind=fedavg", "algorithm.fraction=0.5"}};
+  for (const Overrides& algorithm : algorithms) {
+    const Folder folder;
+    const Overrides base =
+        kSmall + kRepeated + algorithm +
+        Overrides{"run.rounds=20", "log.every=0", "checkpoint.every=3", "checkpoint.keep=9"};
+    std::vector<std::uint64_t> computed(4);
+    double before = 0;
+    for (int life = 0; life < 4; ++life) {
+      Setup setup = set_up(base);
+      const auto counting = std::make_shared<CountingWorkload>(setup.workload, 4);
+      setup.workload = counting;
+      RunRequest request;
+      request.folder = folder.path;
+      if (life > 0) request.resume = resume_choice("auto");
+      const auto outcome = run(setup, std::move(request));
+      REQUIRE_MESSAGE(outcome.ok(), (outcome.ok() ? "" : outcome.error().message));
+      const auto account = account_in(folder.path);
+      for (std::size_t peer = 0; peer < 4; ++peer) {
+        computed[peer] += counting->counting.gradients[peer];
+        CHECK(account[peer] == computed[peer]);  // the process ended in order: no block is left
+      }
+      const double spent = outcome->summary["final"]["epsilon"]["max"];
+      CHECK(spent > before);
+      before = spent;
+      turn_back(folder.path, 3);
+    }
+    CHECK(computed[0] > 20);
+  }
+}
+
+TEST_CASE("a run that is interrupted states what was spent since its last record") {
+  const Folder folder;
+  int asked = 0;
+  RunRequest request;
+  request.interrupted = [&asked] { return ++asked > 20; };
+  const Left left =
+      run_in(folder.path, kSmall + kRepeated + Overrides{"run.rounds=1000", "log.every=0"},
+             std::move(request));
+  REQUIRE(left.stopped.has_value());
+  const Json end = *left.log.end();
+  REQUIRE(end["epsilons"].size() == 4);
+  CHECK(end["epsilons"][0].get<double>() > 0);
+  CHECK(left.summary["final"]["epsilon"]["max"].get<double>() >= end["epsilons"][0].get<double>());
+}
+
+TEST_CASE("an account is written before it is spent, and never says less than it was") {
+  const Folder folder;
+  const fs::path file = folder.path / "privacy-0.json";
   train::PrivacyOptions options;
   options.clip = options.noise_multiplier = 1;
-  PrivacyLedger ledger(options, 2);
-  ledger.resume(0, 10, kMost, 100);
-  CHECK(ledger.spent(0, 0.1, 20).steps == kMost);
-  CHECK(ledger.spent(1, 0.1, 20).steps == 20);
-  ledger.resume(1, 10, 4, 3);
-  CHECK(ledger.spent(1, 0.1, 20).steps == 20);
+  const auto written_account = [&] { return account_in(folder.path); };
+  {
+    PrivacyAccount account(options, 3);
+    REQUIRE(account.keep_in(file, "run", "settings").ok());
+    CHECK_FALSE(account.has_earlier_account());
+    CHECK(account.spend(1, 1));
+    CHECK(written_account()[1] >= 1);
+    for (int step = 1; step < 200; ++step) {
+      CHECK(account.spend(1, 1));
+      CHECK(written_account()[1] >= account.spent(1));
+      CHECK(written_account()[1] <= account.spent(1) + PrivacyAccount::kBlock);
+    }
+  }  // killed
+  PrivacyAccount again(options, 3);
+  REQUIRE(again.keep_in(file, "run", "settings").ok());
+  CHECK(again.has_earlier_account());
+  CHECK(again.spent(1) >= 200);
+  CHECK(again.spent(0) == 0);
+  again.add(0, std::numeric_limits<std::uint64_t>::max());
+  again.add(0, 5);
+  CHECK(again.spent(0) == std::numeric_limits<std::uint64_t>::max());
+  CHECK(again.spend(2, 7));
+  REQUIRE(again.close().ok());
+  CHECK(written_account()[2] == 7);
+
+  for (const char* settings : {"other", ""})
+    CHECK(PrivacyAccount(options, 3).keep_in(file, "run", settings).error().message ==
+          file.string() +
+              " is of a run with another id or other settings: choose another folder with --out");
+  for (const char* content :
+       {"", "{}", "[1]", R"({"run_id":"run","settings":"settings","gradients":[1,2]})",
+        R"({"run_id":"run","settings":"settings","gradients":[1,-2,3]})",
+        R"({"run_id":"run","settings":"settings","gradients":[1,"2",3]})"}) {
+    written(file, content);
+    const Status status = PrivacyAccount(options, 3).keep_in(file, "run", "settings");
+    CHECK_MESSAGE(!status.ok(), content);
+    CHECK(status.error().message.find(file.string()) == 0);
+  }
+}
+
+TEST_CASE("where the account cannot be written, no gradient is computed and the run ends") {
+  const Folder folder;
+  Setup setup = set_up(kSmall + kRepeated + Overrides{"run.rounds=300"});
+  const auto counting = std::make_shared<CountingWorkload>(setup.workload, 4);
+  setup.workload = counting;
+  int asked = 0;
+  RunRequest request;
+  request.folder = folder.path / "run";
+  const fs::path account = request.folder / "privacy-0.json";
+  request.interrupted = [&] {
+    if (++asked == 40) {  // from now on the file cannot be replaced
+      fs::remove(account);
+      fs::create_directories(account / "in the way");
+    }
+    return false;
+  };
+  const auto outcome = run(setup, std::move(request));
+  REQUIRE_FALSE(outcome.ok());
+  CHECK(outcome.error().kind == ErrorKind::data);
+  CHECK(outcome.error().message.find(account.string()) != std::string::npos);
+}
+
+TEST_CASE("a process that goes on without its run folder may have run to the end before") {
+  const Folder folder;
+  const Overrides base = kSmall + kRepeated + Overrides{"checkpoint.every=3", "checkpoint.keep=9"};
+  run_in(folder.path / "first", base);
+  RunRequest request;
+  request.resume = resume_choice((folder.path / "first" / "checkpoints").string());
+  const Left moved = run_in(folder.path / "second", base, std::move(request));
+  for (const auto& [peer, steps] : logged_steps(moved)) CHECK(steps >= 8 + 2);
 }

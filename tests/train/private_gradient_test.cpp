@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "tests/train/compiled_model_test_util.hpp"
@@ -119,6 +120,23 @@ TEST_CASE("one sample more changes the sum by the clip at most, whatever the sam
       square += std::pow(with[k] * (batch + 1) - without[k] * batch, 2);
     CHECK(std::sqrt(square) <= kClip * (1 + 1e-9));
     CHECK(square > 0);
+  }
+}
+
+TEST_CASE("a gradient that is not finite is left out: neither the sum nor the loss tells of it") {
+  PrivateBench at;
+  const std::span<const std::uint32_t> all(at.bench.table.all);
+  const auto privacy = options("reproducible", 0.05);
+  double loss = 0, loss_without = 0;
+  const auto without = at.gradient(privacy, 99, all.first(99), 0, &loss_without);
+  for (const float evil :
+       {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
+    std::fill_n(at.bench.table.features.begin() + 99 * 6, 6, evil);
+    loss = 0;
+    const auto with = at.gradient(privacy, 100, all.first(100), 0, &loss);
+    for (std::size_t k = 0; k < with.size(); ++k)
+      CHECK(with[k] * 100 == doctest::Approx(without[k] * 99).epsilon(1e-12));
+    CHECK(loss * 100 == doctest::Approx(loss_without * 99).epsilon(1e-12));
   }
 }
 

@@ -126,9 +126,11 @@ class TcpAttempt final : public Attempt {
                                             const tcp::resolver::results_type& found) {
           if (!work->done) return;
           if (failed)
-            return work->finish(
-                Error{ErrorKind::network,
-                      fmt::format("cannot resolve the name {}: {}", host, words(failed))});
+            return work->finish(Error{
+                ErrorKind::network,
+                fmt::format("cannot resolve the name {}: {} (net.listen of that process can be an "
+                            "address, or 127.0.0.1:0 on one machine)",
+                            host, words(failed))});
           dial(work, std::vector<tcp::endpoint>(found.begin(), found.end()));
         });
   }

@@ -137,6 +137,9 @@ RunTotals totals_of(const std::vector<ProcessLog>& logs) {
       losses[peer] = kNotMeasured;
       evaluations[peer] = {kNotMeasured, kNotMeasured};
     }
+    if (end.contains("epsilons"))
+      for (std::size_t i = 0; i < end.at("epsilons").size(); ++i)
+        epsilons[log.hosted.at(i)] = end.at("epsilons").at(i);
     const auto number = [](const Json& value) {
       return value.is_null() ? kNotMeasured : value.get<double>();
     };
@@ -146,7 +149,6 @@ RunTotals totals_of(const std::vector<ProcessLog>& logs) {
       if (peer >= log.peers) continue;
       if (!record.at("train_loss").is_null()) losses[peer] = record.at("train_loss");
       evaluations[peer] = {number(record.at("test_loss")), number(record.at("test_accuracy"))};
-      if (record.contains("epsilon")) epsilons[peer] = record.at("epsilon");
     }
   }
   for (const auto& [peer, loss] : losses) totals.train_losses.push_back(loss);

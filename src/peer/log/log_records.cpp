@@ -227,6 +227,13 @@ std::string excerpt(const Json& value) {
   return text.size() <= 60 ? text : text.substr(0, 60) + "…";
 }
 
+Problem check_epsilons(const Json& value, std::size_t most) {
+  const auto is_epsilon = [](const Json& one) { return fits(one, FieldType::not_negative); };
+  if (value.is_array() && value.size() <= most && std::ranges::all_of(value, is_epsilon)) return {};
+  return fmt::format("epsilons: {} is not a list of numbers ≥ 0, one for each hosted peer",
+                     excerpt(value));
+}
+
 Problem check_fields(const Json& record, std::span<const Field> fields) {
   for (const Field& field : fields) {
     const auto found = record.find(field.name);
@@ -276,7 +283,7 @@ Problem check_record(const Json& record, const std::vector<int>& hosted, std::si
                                               ? std::span<const Field>(kMembership)
                                               : std::span<const Field>(kDeviations);
     if (Problem problem = check_fields(record, fields)) return problem;
-    if (type == "round" && record.contains("private_steps"))
+    if (type == "round" && (record.contains("private_steps") || record.contains("epsilon")))
       if (Problem problem = check_fields(record, kPrivacy)) return problem;
     const auto node = record.at(node_field).get<std::uint64_t>();
     if (node < kMaxNodes &&
@@ -286,6 +293,8 @@ Problem check_record(const Json& record, const std::vector<int>& hosted, std::si
   }
   if (type == "end") {
     if (Problem problem = check_fields(record, kEnd)) return problem;
+    if (record.contains("epsilons"))
+      if (Problem problem = check_epsilons(record.at("epsilons"), hosted.size())) return problem;
     if (record.at("row_hashes").size() == models) return {};
     return fmt::format("row_hashes: there are {} hashes of {} rows", record.at("row_hashes").size(),
                        models);

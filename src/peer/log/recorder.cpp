@@ -35,6 +35,12 @@ Json refusals_json(const net::RefusedConnections& refused) {
   return {{"keys", refused.keys}, {"handshakes", refused.handshakes}, {"hellos", refused.hellos}};
 }
 
+/// What the private gradients of a peer have spent.
+double epsilon_of(const Setup& setup, int peer) {
+  const std::size_t shard = setup.workload->trainer()->shard_size(peer);
+  return setup.workload->privacy_account()->epsilon(peer, sampling_of(setup.config.shards, shard));
+}
+
 Status create_folder(const fs::path& folder) {
   std::error_code error;
   fs::create_directories(folder, error);
@@ -61,6 +67,7 @@ Result<std::unique_ptr<Recorder>> Recorder::create(const Setup& setup, std::vect
         fmt::format("{} already contains a run ({}): resume it with --resume auto, choose another "
                     "folder with --out, or remove it",
                     folder.string(), recorder->log_path_.filename().string()));
+  GOSSAMER_TRY_STATUS(recorder->open_account());
   GOSSAMER_TRY_STATUS(recorder->start_log(clock));
   return recorder;
 }
@@ -85,6 +92,7 @@ Result<std::unique_ptr<Recorder>> Recorder::reopen(const Setup& setup, std::vect
           "another folder with --out, and set checkpoint.folder to the folder of the "
           "checkpoints",
           path.string(), field, text_of(log->header().at(field)), text_of(ours.at(field))));
+  GOSSAMER_TRY_STATUS(recorder->open_account());
   recorder->resumed_log_ = std::move(*log);
   recorder->appends_ = true;
   return recorder;
@@ -95,12 +103,7 @@ Recorder::Recorder(const Setup& setup, std::vector<int> hosted, fs::path folder)
       hosted_(std::move(hosted)),
       folder_(std::move(folder)),
       log_path_(folder_ / fmt::format("log-{}.jsonl", hosted_.front())),
-      train_losses_(workers(), std::numeric_limits<double>::quiet_NaN()) {
-  const auto& privacy = setup.workload->spec().privacy;
-  if (!privacy) return;
-  privacy_.emplace(*privacy, workers());
-  epsilons_.resize(workers());
-}
+      train_losses_(workers(), std::numeric_limits<double>::quiet_NaN()) {}
 
 Status Recorder::start_log(const std::string& clock) {
   GOSSAMER_TRY_STATUS(write_file(folder_ / fmt::format("resolved-{}.toml", hosted_.front()),
@@ -137,7 +140,12 @@ Result<std::size_t> Recorder::set_records_aside(gossip::Round round) const {
 }
 
 Status Recorder::resume_at(gossip::Round round) {
-  resume_privacy(round);
+  if (PrivacyAccount* account = setup_.workload->privacy_account();
+      account != nullptr && round > 0 && !account->has_earlier_account()) {
+    // It goes on without its run folder: before, it may have run to the end.
+    for (std::size_t i = 0; i < workers(); ++i)
+      account->add(hosted_[i], setup_.config.run.rounds * setup_.steps_per_round(hosted_[i]));
+  }
   if (!resumed_log_) return {};
   if (round == 0 && resumed_log_->finished())
     return data_error(
@@ -210,7 +218,7 @@ Status Recorder::round(const RoundMetrics& metrics) {
   if (!is_server && records_sketch())
     if (std::vector<double> values = sketch(metrics.row); !values.empty())
       record["sketch"] = std::move(values);
-  if (!is_server && privacy_) add_privacy(metrics, index, record);
+  if (!is_server) add_privacy(metrics, record);
   if (const gossip::Staleness& staleness = metrics.staleness; staleness.pushes > 0) {
     const double mean = static_cast<double>(staleness.sum) / static_cast<double>(staleness.pushes);
     record["staleness"] = {
@@ -232,26 +240,24 @@ Status Recorder::round(const RoundMetrics& metrics) {
                         honest_rows(setup_, {complete.rows.begin(), complete.rows.end()}));
 }
 
-void Recorder::add_privacy(const RoundMetrics& metrics, std::size_t index, Json& record) {
-  const std::size_t shard = setup_.workload->trainer()->shard_size(metrics.peer);
-  const SpentPrivacy spent =
-      privacy_->spent(index, sampling_of(setup_.config.shards, shard), metrics.steps);
-  record["private_steps"] = spent.steps;
-  record["epsilon"] = spent.epsilon;
-  epsilons_[index] = spent.epsilon;
+Status Recorder::open_account() {
+  PrivacyAccount* account = setup_.workload->privacy_account();
+  if (account == nullptr) return {};
+  return account->keep_in(account_path(), setup_.config.run_id(), setup_.config.shared_hash());
 }
 
-void Recorder::resume_privacy(gossip::Round round) {
-  if (!privacy_ || (round == 0 && !resumed_log_)) return;
-  // After its last record the process may have run until just before the next one. Without the log,
-  // it may have run to the end.
-  const auto every = static_cast<gossip::Round>(setup_.config.log.every);
-  const gossip::Round rounds = resumed_log_ && every > 0 ? every + 1 : setup_.config.run.rounds;
-  for (std::size_t i = 0; i < workers(); ++i) {
-    const std::uint64_t steps = setup_.steps_per_round(hosted_[i]);
-    const std::uint64_t logged = resumed_log_ ? resumed_log_->private_steps()[i] : 0;
-    privacy_->resume(i, round * steps, logged, rounds * steps);
-  }
+std::vector<double> Recorder::epsilons() const {
+  std::vector<double> all;
+  if (setup_.workload->privacy_account() != nullptr)
+    for (std::size_t i = 0; i < workers(); ++i) all.push_back(epsilon_of(setup_, hosted_[i]));
+  return all;
+}
+
+void Recorder::add_privacy(const RoundMetrics& metrics, Json& record) const {
+  const PrivacyAccount* account = setup_.workload->privacy_account();
+  if (account == nullptr) return;
+  record["private_steps"] = account->spent(metrics.peer);
+  record["epsilon"] = epsilon_of(setup_, metrics.peer);
 }
 
 Status Recorder::membership(const MembershipMetrics& metrics) {
@@ -305,6 +311,8 @@ void Recorder::discard() {
   std::error_code ignored;
   fs::remove(log_path_, ignored);
   fs::remove(folder_ / fmt::format("resolved-{}.toml", hosted_.front()), ignored);
+  const PrivacyAccount* account = setup_.workload->privacy_account();
+  if (account != nullptr && !account->has_earlier_account()) fs::remove(account_path(), ignored);
   fs::remove(folder_, ignored);  // only if it is empty
 }
 
@@ -343,6 +351,10 @@ Status Recorder::end(const EndMetrics& metrics, const RowViews& rows) {
   record["lending_links"] = metrics.lending_links ? Json(*metrics.lending_links) : Json();
   record["row_hashes"] = Json::array();
   for (std::span<const float> row : rows) record["row_hashes"].push_back(hash_hex(row));
+  if (std::vector<double> spent = epsilons(); !spent.empty()) {
+    record["epsilons"] = std::move(spent);
+    GOSSAMER_TRY_STATUS(setup_.workload->privacy_account()->close());
+  }
   GOSSAMER_TRY_STATUS(write(record));
   return log_->close();
 }

@@ -18,7 +18,6 @@
 #include "net/startup/refused_connections.hpp"
 #include "peer/log/metrics.hpp"
 #include "peer/log/resumed_log.hpp"
-#include "peer/privacy/privacy_ledger.hpp"
 #include "peer/setup/setup.hpp"
 #include "peer/storage/files.hpp"
 
@@ -35,7 +34,6 @@ struct RoundMetrics {
   gossip::ByteCounters traffic;
   gossip::NodeTimes times;
   double mix_seconds = 0;
-  std::uint64_t steps = 0;      ///< local steps since the start of the run
   gossip::Staleness staleness;  ///< of pushes to a server since its last record
   std::span<const float> row;   ///< parameters in device memory; read before the call returns
 };
@@ -98,6 +96,9 @@ class Recorder {
   /// Before resume_at(), where other processes chose the round: the records that it will drop are
   /// appended to aside_path(). Returns how many there are.
   Result<std::size_t> set_records_aside(gossip::Round round) const;
+  std::filesystem::path account_path() const {
+    return folder_ / ("privacy-" + std::to_string(hosted_.front()) + ".json");
+  }
   std::filesystem::path aside_path() const { return log_path_.string() + ".aside"; }
 
   /// Writes the record of a node, and that of the network after the last node's. Errors (data) name
@@ -118,8 +119,8 @@ class Recorder {
   const std::filesystem::path& log_path() const { return log_path_; }
   /// Last recorded train loss of each hosted worker; NaN if there is none.
   const std::vector<double>& train_losses() const { return train_losses_; }
-  /// ε of each hosted worker at its last record; empty: gradients are not private.
-  const std::vector<double>& epsilons() const { return epsilons_; }
+  /// ε that each hosted worker has spent; empty: gradients are not private.
+  std::vector<double> epsilons() const;
   /// Called after each record of the network, or of a node if the process does not host all nodes.
   std::function<void(const Json&)> on_progress = [](const Json&) {};
 
@@ -144,9 +145,9 @@ class Recorder {
   /// Writes a record; an error says what the user should do with the folder.
   Status write(const Json& record);
   Status network_record(gossip::Round round, const RowViews& rows);
-  void add_privacy(const RoundMetrics& metrics, std::size_t index, Json& record);
-  /// What the reopened log says of privacy that was spent, before it is resumed at `round`.
-  void resume_privacy(gossip::Round round);
+  void add_privacy(const RoundMetrics& metrics, Json& record) const;
+  /// The account of privacy that was spent, which is kept beside the log.
+  Status open_account();
 
   const Setup& setup_;
   std::vector<int> hosted_;
@@ -158,8 +159,6 @@ class Recorder {
   gossip::Round first_round_ = 0;          ///< the existing log has the records of earlier rounds
   std::map<gossip::Round, Snapshot> snapshots_;
   std::vector<double> train_losses_;
-  std::optional<PrivacyLedger> privacy_;  ///< none: gradients are not private
-  std::vector<double> epsilons_;
 };
 
 /// EndMetrics::reason of a run that ended with `error`.

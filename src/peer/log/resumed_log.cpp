@@ -30,15 +30,6 @@ ResumedLog::Line ResumedLog::line_of(const ProcessLog& log, const Json& record) 
   return line;
 }
 
-void ResumedLog::count_private_steps(const ProcessLog& log, const Json& record) {
-  const auto steps = record.find("private_steps");
-  if (steps == record.end() || record_type(record) != "round") return;
-  private_steps_.resize(log.hosted.size());
-  const auto node = std::ranges::lower_bound(log.hosted, record.at("peer").get<int>());
-  std::uint64_t& most = private_steps_[static_cast<std::size_t>(node - log.hosted.begin())];
-  most = std::max(most, steps->get<std::uint64_t>());
-}
-
 Result<std::optional<ResumedLog>> ResumedLog::read(const fs::path& path, int lowest) {
   ResumedLog result;
   GOSSAMER_TRY(const InputFile file, InputFile::open(path));
@@ -48,13 +39,11 @@ Result<std::optional<ResumedLog>> ResumedLog::read(const fs::path& path, int low
                    path, lowest,
                    [&](const ProcessLog& so_far, Json&& record) {
                      result.lines_.push_back(line_of(so_far, record));
-                     result.count_private_steps(so_far, record);
                      result.finished_ =
                          record_type(record) == "end" && record.at("reason") == "finished";
                    }));
   if (!log) return std::optional<ResumedLog>();
   result.log_ = std::move(*log);
-  result.private_steps_.resize(result.log_.hosted.size());
   return std::optional(std::move(result));
 }
 

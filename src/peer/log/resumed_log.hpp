@@ -23,8 +23,6 @@ class ResumedLog {
   static Result<std::optional<ResumedLog>> read(const std::filesystem::path& path, int lowest);
 
   const Json& header() const { return log_.header; }
-  /// The largest `private_steps` of each hosted node; 0 if there is none.
-  const std::vector<std::uint64_t>& private_steps() const { return private_steps_; }
   /// Whether the log ends with the end record of a run that completed all its rounds.
   bool finished() const { return finished_; }
 
@@ -49,14 +47,12 @@ class ResumedLog {
 
   ResumedLog() = default;
   static Line line_of(const ProcessLog& log, const Json& record);
-  void count_private_steps(const ProcessLog& log, const Json& record);
   Status each_line(gossip::Round round,
                    const std::function<Status(std::string_view text, bool dropped)>& visit) const;
   Status rewrite(gossip::Round round) const;
 
   ProcessLog log_;  ///< without its records
   std::vector<Line> lines_;
-  std::vector<std::uint64_t> private_steps_;
   std::uint64_t size_ = 0;  ///< of the file when it was read, in bytes
   bool finished_ = false;
 };

@@ -40,7 +40,7 @@ std::string four_digits(const Json& value) {
 /// "epsilon 3.1 at delta 1e-05", and whether others could repeat the noise.
 std::string privacy_text(const Json& summary) {
   const Json& privacy = summary["config"]["privacy"];
-  return fmt::format("epsilon {} at delta {} (largest of all peers){}",
+  return fmt::format("epsilon {} at delta {} (largest of the peers){}",
                      four_digits(summary["final"]["epsilon"]["max"]),
                      privacy["delta"].get<double>(),
                      privacy["noise"] == "secret" ? "" : ", if the noise were secret");

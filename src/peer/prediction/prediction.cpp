@@ -4,14 +4,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "gossip/link.hpp"
 #include "peer/attack/attack_check.hpp"
 #include "peer/prediction/quadratic_run.hpp"
-#include "peer/privacy/privacy_ledger.hpp"
 #include "peer/privacy/privacy_plan.hpp"
 #include "peer/setup/rule_check.hpp"
 #include "theory/decay.hpp"
+#include "theory/privacy_accountant.hpp"
 #include "topology/spectrum.hpp"
 
 namespace gossamer::peer {
@@ -98,12 +99,14 @@ std::optional<PredictedPrivacy> predict_privacy(const Setup& setup) {
   const auto& options = setup.workload->spec().privacy;
   if (!options) return std::nullopt;
   PredictedPrivacy predicted{*options};
-  PrivacyLedger ledger(*options, 1);
+  std::set<std::size_t> seen;
   for (int peer = 0; peer < setup.workers(); ++peer) {
     const std::size_t shard = setup.workload->trainer()->shard_size(peer);
-    if (shard == 0) continue;
-    const std::uint64_t steps = planned_steps(setup.config, *setup.algorithm, shard);
-    const double epsilon = ledger.spent(0, sampling_of(setup.config.shards, shard), steps).epsilon;
+    if (shard == 0 || !seen.insert(shard).second) continue;
+    const double epsilon =
+        theory::PrivacyAccountant(sampling_of(setup.config.shards, shard),
+                                  options->noise_multiplier)
+            .epsilon(planned_steps(setup.config, *setup.algorithm, shard), options->delta);
     if (epsilon > predicted.epsilon) predicted.epsilon = epsilon, predicted.peer = peer;
   }
   return predicted;

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
+#include <set>
 #include <variant>
 
 #include "theory/privacy_accountant.hpp"
@@ -101,23 +101,33 @@ Result<train::PrivacyOptions> plan_privacy(const Config& config, const gossip::A
     return invalid_error(
         "data.gradient_noise: the data add noise to each gradient, which is not a sample's; set it "
         "to 0 in a run with privacy.clip");
-  std::size_t smallest = std::numeric_limits<std::size_t>::max();
+  std::set<std::size_t> sizes;
   for (const auto& shard : shards)
-    if (!shard.empty()) smallest = std::min(smallest, shard.size());
-  if (privacy.delta * static_cast<double>(smallest) >= 1)
+    if (!shard.empty()) sizes.insert(shard.size());
+  if (sizes.empty()) return privacy;  // the peers are in other processes
+  const std::size_t largest = *sizes.rbegin();
+  if (privacy.delta * static_cast<double>(largest) >= 1)
     return invalid_error(fmt::format(
-        "privacy.delta: at {}, one of the {} samples of the smallest shard may be given away; set "
+        "privacy.delta: at {}, one of the {} samples of the largest shard may be given away; set "
         "it well below 1 / {}",
-        privacy.delta, smallest, smallest));
+        privacy.delta, largest, largest));
   if (privacy.epsilon == 0) return privacy;
-  const auto noise = theory::noise_multiplier_for(privacy.epsilon, privacy.delta,
-                                                  sampling_of(config.shards, smallest),
-                                                  planned_steps(config, algorithm, smallest));
-  if (!noise)
-    return invalid_error(fmt::format(
-        "privacy.epsilon: no noise reaches {} at delta {}; set a larger epsilon or delta",
-        privacy.epsilon, privacy.delta));
-  privacy.noise_multiplier = *noise;
+  // A larger shard has a smaller q, and may have more batches.
+  for (const std::size_t size : sizes) {
+    const double sampling = sampling_of(config.shards, size);
+    const std::uint64_t steps = planned_steps(config, algorithm, size);
+    if (privacy.noise_multiplier > 0 &&
+        theory::PrivacyAccountant(sampling, privacy.noise_multiplier)
+                .epsilon(steps, privacy.delta) <= privacy.epsilon)
+      continue;
+    const auto noise =
+        theory::noise_multiplier_for(privacy.epsilon, privacy.delta, sampling, steps);
+    if (!noise)
+      return invalid_error(fmt::format(
+          "privacy.epsilon: no noise reaches {} at delta {}; set a larger epsilon or delta",
+          privacy.epsilon, privacy.delta));
+    privacy.noise_multiplier = *noise;
+  }
   return privacy;
 }
 

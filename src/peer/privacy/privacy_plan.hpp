@@ -29,9 +29,9 @@ Status check_privacy(const PrivateRun& run);
 /// least the batch.
 double sampling_of(const train::ShardOptions& options, std::size_t shard_size);
 
-/// The options of the configuration, with the noise multiplier. Where ε is given, it is that of the
-/// peer with the smallest shard after all rounds. Errors (invalid): no noise reaches ε; δ is not
-/// below 1 over the size of that shard; data with noise of their own.
+/// The options of the configuration, with the noise multiplier. Where ε is given, no peer spends
+/// more in all rounds. Errors (invalid): no noise reaches ε; δ is not below 1 over the size of the
+/// largest shard; data with noise of their own.
 Result<train::PrivacyOptions> plan_privacy(const Config& config, const gossip::Algorithm& algorithm,
                                            const train::Dataset& data, const train::Shards& shards);
 

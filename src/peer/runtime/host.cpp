@@ -143,6 +143,11 @@ bool Host::joined(gossip::PeerEngine& engine) {
 }
 
 bool Host::after_round(gossip::PeerEngine& engine) {
+  if (const PrivacyAccount* account = setup_.workload->privacy_account();
+      account != nullptr && !account->status().ok()) {
+    fail(account->status().error());
+    return false;
+  }
   if (!was_interrupted() && request_.interrupted()) group_.interrupt();
   return log_.record_deviations(engine);
 }

@@ -93,7 +93,6 @@ gossip::task<void> HostLog::record(gossip::PeerEngine& engine) {
   const bool evaluated = setup_.workload->spec().evaluates && setup_.holds_model(node.id());
   if (evaluated) metrics.test = co_await node.evaluate();
   metrics.row = node.x();
-  metrics.steps = node.steps_done();
   if (Status status = recorder_.round(metrics); !status.ok()) {
     on_fault_(status.error());
     co_return;
@@ -102,6 +101,9 @@ gossip::task<void> HostLog::record(gossip::PeerEngine& engine) {
 }
 
 void HostLog::check_finite(const RoundMetrics& metrics, bool evaluated, bool is_server) {
+  // With private gradients, a run that ends because of a loss would tell of a sample. Rows are
+  // checked before they are sent.
+  if (setup_.workload->spec().privacy) return;
   const bool lost = (metrics.trained && !std::isfinite(metrics.train_loss)) ||
                     (evaluated && !std::isfinite(metrics.test.loss));
   if (!lost || metrics.round == 0) return;

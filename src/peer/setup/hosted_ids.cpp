@@ -53,9 +53,11 @@ Result<std::vector<int>> ids_of_rank(const Launcher& launcher, const std::string
     return invalid_error(fmt::format("{}: '{}' is no rank among the '{}' processes of {}",
                                      launcher.rank, rank_text, size_text, launcher.size));
   if (size > nodes)
-    return invalid_error(fmt::format(
-        "{}: {} processes were started, and the network has {} peer{}: start {}, or set run.peers",
-        launcher.size, size, nodes, nodes == 1 ? "" : "s", nodes));
+    return invalid_error(
+        fmt::format("{}: {} processes were started, and the network has {} node{} (peers and "
+                    "servers): start {}, "
+                    "or set run.peers",
+                    launcher.size, size, nodes, nodes == 1 ? "" : "s", nodes));
   std::vector<int> ids;
   const auto first = [&](std::int64_t r) { return static_cast<int>(r * nodes / size); };
   for (int id = first(rank); id < first(rank + 1); ++id) ids.push_back(id);

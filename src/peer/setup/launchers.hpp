@@ -1,5 +1,4 @@
-// The launchers whose environment tells a process what it is: one row each, and no other place
-// knows their variables.
+// The launchers whose environment tells a process what it is: one row each.
 #pragma once
 
 namespace gossamer::peer {
@@ -12,12 +11,13 @@ struct Launcher {
   const char* local_size;  ///< number of processes on the machine
 };
 
-/// In order of precedence: torchrun, Slurm (srun), Open MPI, MPICH.
+/// In order of precedence: torchrun, Open MPI, MPICH, Slurm (srun). Slurm is last, as its job
+/// scripts have a rank of their own, 0, which mpirun passes on to all processes.
 inline constexpr Launcher kLaunchers[] = {
     {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"},
-    {"SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", "SLURM_NTASKS_PER_NODE"},
     {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
      "OMPI_COMM_WORLD_LOCAL_SIZE"},
-    {"PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"}};
+    {"PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"},
+    {"SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", "SLURM_NTASKS_PER_NODE"}};
 
 }  // namespace gossamer::peer

@@ -18,9 +18,11 @@ gpu::StateRows<float> state_of(const TrainRequest& request) {
 
 }  // namespace
 
-LearnerTrainer::LearnerTrainer(train::Learner<float>& learner, gpu::Device& device, int peers)
+LearnerTrainer::LearnerTrainer(train::Learner<float>& learner, gpu::Device& device, int peers,
+                               PrivacyAccount* account)
     : learner_(learner),
       device_(device),
+      account_(account),
       loss_sums_(device, static_cast<std::size_t>(device.gpu_count()),
                  static_cast<std::size_t>(peers)),
       loss_counts_(static_cast<std::size_t>(peers)) {}
@@ -40,6 +42,10 @@ void LearnerTrainer::run(TrainOperation operation, std::span<TrainRequest* const
 void LearnerTrainer::train(TrainOperation operation, std::span<TrainRequest* const> requests) {
   std::vector<train::StepRequest<float>> steps;
   for (const TrainRequest* request : requests) {
+    // A gradient that is not in the account is not computed; the host ends the run.
+    if (account_ != nullptr &&
+        !account_->spend(request->shard_of, static_cast<std::uint64_t>(request->steps)))
+      continue;
     const auto peer = static_cast<std::size_t>(request->peer);
     const auto gpu_index = static_cast<std::size_t>(device_.gpu_of(request->x.data()));
     steps.push_back({request->shard_of, request->step, request->steps, request->x.data(),

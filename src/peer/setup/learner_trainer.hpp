@@ -16,7 +16,9 @@ namespace gossamer::peer {
 /// on the device, and reads them only on request. Thread: as of Learner.
 class LearnerTrainer final : public gossip::Trainer {
  public:
-  LearnerTrainer(train::Learner<float>& learner, gpu::Device& device, int peers);
+  /// `account`: of private gradients, or null. It outlives this object, as `learner` and `device`.
+  LearnerTrainer(train::Learner<float>& learner, gpu::Device& device, int peers,
+                 PrivacyAccount* account);
   void run(gossip::TrainOperation operation,
            std::span<gossip::TrainRequest* const> requests) override;
   double rate(int peer, std::uint64_t step) const override { return learner_.rate(peer, step); }
@@ -39,6 +41,7 @@ class LearnerTrainer final : public gossip::Trainer {
 
   train::Learner<float>& learner_;
   gpu::Device& device_;
+  PrivacyAccount* account_;
   gpu::DeviceRows<double> loss_sums_;       ///< one row per GPU of the device, indexed by peer
   std::vector<std::uint64_t> loss_counts_;  ///< losses in the sum, by peer
   bool one_at_a_time_ = false;

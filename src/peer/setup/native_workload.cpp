@@ -71,14 +71,17 @@ class NativeWorkload final : public Workload {
         standardised_features_(data_->unscaled.empty() ? 0 : data_->feature_count()),
         device_(device),
         learner_(std::move(learner)),
-        backdoor_test_(std::move(backdoor_test)),
-        trainer_(*learner_, device, peers) {}
+        backdoor_test_(std::move(backdoor_test)) {
+    if (spec_.privacy) account_.emplace(*spec_.privacy, peers);
+    trainer_.emplace(*learner_, device, peers, privacy_account());
+  }
 
   const WorkloadSpec& spec() const override { return spec_; }
   void initialise(int node, std::span<float> row) const override {
     learner_->initialise(node, row);
   }
-  gossip::Trainer* trainer() override { return &trainer_; }
+  gossip::Trainer* trainer() override { return &*trainer_; }
+  PrivacyAccount* privacy_account() override { return account_ ? &*account_ : nullptr; }
 
   std::vector<train::Evaluation> evaluate(const RowViews& rows) override {
     return evaluate_with(*learner_, rows);
@@ -91,9 +94,9 @@ class NativeWorkload final : public Workload {
     return shares;
   }
 
-  LossSum loss_sum(int peer) const override { return trainer_.loss_sum(peer); }
+  LossSum loss_sum(int peer) const override { return trainer_->loss_sum(peer); }
   void set_loss_sum(int peer, const LossSum& losses, const float* x) override {
-    trainer_.set_loss_sum(peer, losses, x);
+    trainer_->set_loss_sum(peer, losses, x);
   }
   Shards own_shards() const override { return data_->own_shards; }
   std::size_t standardised_features() const override { return standardised_features_; }
@@ -110,7 +113,9 @@ class NativeWorkload final : public Workload {
            hash_hex(std::as_bytes(std::span(spec_.data->labels))) +
            hash_hex(std::as_bytes(std::span(spec_.data->targets)));
   }
-  void set_one_at_a_time(bool one_at_a_time) override { trainer_.set_one_at_a_time(one_at_a_time); }
+  void set_one_at_a_time(bool one_at_a_time) override {
+    trainer_->set_one_at_a_time(one_at_a_time);
+  }
 
  private:
   std::vector<train::Evaluation> evaluate_with(train::Learner<float>& learner,
@@ -134,7 +139,8 @@ class NativeWorkload final : public Workload {
   gpu::Device& device_;
   std::unique_ptr<train::Learner<float>> learner_;
   std::unique_ptr<train::Learner<float>> backdoor_test_;  ///< null: the run has no backdoor
-  LearnerTrainer trainer_;
+  std::optional<PrivacyAccount> account_;
+  std::optional<LearnerTrainer> trainer_;  ///< from the constructor on
 };
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "gossip/trainer.hpp"
+#include "peer/privacy/privacy_account.hpp"
 #include "peer/setup/row_views.hpp"
 #include "peer/storage/shards_file.hpp"
 #include "train/compiled_model.hpp"
@@ -82,6 +83,8 @@ class Workload {
   virtual void agree(const Shards& /*shards*/) {}
   /// Hashes of the data that all peers share; empty where they share none. Reads all of the data.
   virtual std::string data_hash() const = 0;
+  /// What the private gradients of the peers have spent; null: gradients are not private.
+  virtual PrivacyAccount* privacy_account() { return nullptr; }
   /// Trains peers one by one, so that the result of a peer does not depend on which other peers are
   /// ready at the same time.
   virtual void set_one_at_a_time(bool one_at_a_time) = 0;

@@ -16,14 +16,14 @@ const ParameterSet<PrivacyOptions>& privacy_parameters() {
                 .minimum = 0,
                 .maximum = 1e6})
           .add("epsilon", &PrivacyOptions::epsilon,
-               {.help = "epsilon of the whole run, for the peer with the smallest shard, in place "
-                        "of noise_multiplier",
+               {.help = "epsilon of the whole run, of the peer that spends most, in place of "
+                        "noise_multiplier",
                 .minimum = 0,
                 .maximum = 1e6})
           .add("delta", &PrivacyOptions::delta,
                {.help = "delta at which epsilon is stated: well below 1 over the number of samples "
-                        "of a shard",
-                .minimum = 1e-300,
+                        "of the largest shard",
+                .minimum = 1e-12,
                 .maximum = 0.5})
           .add("noise", &PrivacyOptions::noise,
                {.help = "secret: noise and batches are drawn from the operating system, and differ "

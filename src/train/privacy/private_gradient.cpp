@@ -139,6 +139,16 @@ void PrivateGradient<Real>::compute(const gpu::Task& task,
   device_.upload(request.loss, &sum, sizeof sum);
 }
 
+/// min(1, C / norm), rounded so that the product with the norm is not above C.
+template <class Real>
+Real PrivateGradient<Real>::clip_factor(double norm) const {
+  if (norm <= options_.clip) return 1;
+  auto factor = static_cast<Real>(options_.clip / norm);
+  while (static_cast<double>(factor) * norm > options_.clip)
+    factor = std::nextafter(factor, Real(0));
+  return factor;
+}
+
 template <class Real>
 double PrivateGradient<Real>::add_clipped(const gpu::Task& task,
                                           const PrivateGradientRequest<Real>& request,
@@ -169,10 +179,10 @@ double PrivateGradient<Real>::add_clipped(const gpu::Task& task,
 
   std::vector<gpu::BasicMixSource<Real>> sources;
   for (std::size_t s = 0; s < samples.size(); ++s) {
-    // A gradient that is not finite stays so, and the run ends as one that diverged.
-    const double norm = std::sqrt(squares[s]);
-    const double factor = norm <= options_.clip ? 1 : options_.clip / norm;
-    sources.push_back({rows[1 + s], static_cast<Real>(factor)});
+    // Whoever chooses the parameters can have the gradient of one sample alone overflow. It is left
+    // out, because its sum, or the end of the run, would tell that the sample is there.
+    if (!std::isfinite(squares[s])) continue;
+    sources.push_back({rows[1 + s], clip_factor(std::sqrt(squares[s]))});
   }
   const gpu::BasicMixRequest<Real> sum{zeros, partial, sources, parameters_};
   device_.execute(std::span(&sum, 1));
@@ -180,7 +190,8 @@ double PrivateGradient<Real>::add_clipped(const gpu::Task& task,
   device_.execute(std::span(&add, 1));
   device_.download(losses.data(), device_losses, losses.size() * sizeof(double));
   double loss = 0;
-  for (const double one : losses) loss += one;
+  for (const double one : losses)
+    if (std::isfinite(one)) loss += one;
   return loss;
 }
 

@@ -1,7 +1,8 @@
 // Gradients of differentially private SGD (Abadi et al. 2016, "Deep Learning with Differential
 // Privacy", Alg. 1). Each sample of the shard enters the batch by itself with probability q = B /
 // |shard|; each sample's gradient g_s is scaled to a norm of at most C; and
-//   g = (Σ_s g_s · min(1, C / ‖g_s‖) + N(0, σ²C² I)) / B.
+//   g = (Σ_s g_s · min(1, C / ‖g_s‖) + N(0, σ²C² I)) / B,
+// where a gradient that is not finite counts as 0.
 // A peer's gradients are all that its rows have of its samples, so that what neighbours receive, or
 // anybody who listens, tells no more of a sample than theory/privacy_accountant.hpp states.
 #pragma once
@@ -53,6 +54,7 @@ class PrivateGradient {
   /// losses.
   double add_clipped(const gpu::Task& task, const PrivateGradientRequest<Real>& request,
                      std::span<const std::uint32_t> samples, Workspace& workspace);
+  Real clip_factor(double norm) const;
 
   PrivacyOptions options_;
   std::uint64_t seed_;

@@ -1,0 +1,65 @@
+// How much of their privacy the peers of a process have spent. Whatever happens to the process, and
+// however often it starts again, the account never says less: a number of gradients is on the disk
+// before the first of them is computed.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "theory/privacy_accountant.hpp"
+#include "train/privacy/options.hpp"
+
+namespace gossamer::peer {
+
+/// Thread: spend() and spent() of a peer from one thread at a time; the rest while nothing is
+/// trained.
+class PrivacyAccount {
+ public:
+  /// Gradients of each peer that are reserved at a time: a crash costs at most so many.
+  static constexpr std::uint64_t kBlock = 64;
+
+  /// `options`: with the noise multiplier. In memory alone, until keep_in().
+  PrivacyAccount(const train::PrivacyOptions& options, int peers)
+      : options_(options),
+        spent_(static_cast<std::size_t>(peers)),
+        reserved_(static_cast<std::size_t>(peers)) {}
+
+  /// Keeps the account in `file` from now on, which is made if it is not there, and otherwise says
+  /// what was spent already. `settings`: a hash of all that ε depends on. Errors (data): the file
+  /// is damaged, of another run or of other settings, or cannot be written; it is named.
+  Status keep_in(const std::filesystem::path& file, const std::string& run_id,
+                 const std::string& settings);
+  /// Whether keep_in() found a file.
+  bool has_earlier_account() const { return found_; }
+  /// Counts gradients of an earlier process of which there is no account.
+  void add(int peer, std::uint64_t gradients);
+
+  /// Called before `count` gradients of the peer are computed. False: the account cannot be
+  /// written, and they must not be computed.
+  bool spend(int peer, std::uint64_t count);
+  /// Ok, or why spend() failed (data).
+  const Status& status() const { return status_; }
+  /// Writes the exact numbers, after the last gradient. Errors as of keep_in().
+  Status close();
+
+  std::uint64_t spent(int peer) const { return spent_.at(static_cast<std::size_t>(peer)); }
+  /// ε of the peer's samples at the delta of the run. `sampling`: q of its batches.
+  double epsilon(int peer, double sampling);
+
+ private:
+  Status write() const;
+
+  train::PrivacyOptions options_;
+  std::vector<std::uint64_t> spent_, reserved_;              ///< gradients, by peer
+  std::map<double, theory::PrivacyAccountant> accountants_;  ///< by sampling
+  std::filesystem::path file_;                               ///< empty: in memory alone
+  std::string run_id_, settings_;
+  bool found_ = false;
+  Status status_;
+};
+
+}  // namespace gossamer::peer
