@@ -3,6 +3,7 @@
 #include <atomic>
 #include <limits>
 
+#include "peer/log/recorder.hpp"
 #include "peer/log/summary.hpp"
 #include "peer/prediction/prediction.hpp"
 #include "peer/privacy/privacy_account.hpp"
@@ -286,7 +287,13 @@ TEST_CASE("an account is written before it is spent, and never says less than it
     PrivacyAccount account(options, 3);
     REQUIRE(account.keep_in(file, "run", "settings").ok());
     CHECK_FALSE(account.has_earlier_account());
+    CHECK(account.empty());
+    // A process that ended before its first gradient leaves an account of nothing.
+    PrivacyAccount other(options, 3);
+    REQUIRE(other.keep_in(file, "run", "settings").ok());
+    CHECK_FALSE(other.has_earlier_account());
     CHECK(account.spend(1, 1));
+    CHECK_FALSE(account.empty());
     CHECK(written_account()[1] >= 1);
     for (int step = 1; step < 200; ++step) {
       CHECK(account.spend(1, 1));
@@ -351,4 +358,30 @@ TEST_CASE("a process that goes on without its run folder may have run to the end
   request.resume = resume_choice((folder.path / "first" / "checkpoints").string());
   const Left moved = run_in(folder.path / "second", base, std::move(request));
   for (const auto& [peer, steps] : logged_steps(moved)) CHECK(steps >= 8 + 2);
+
+  // The account that is there belongs to shards of these sizes.
+  fs::remove(folder.path / "first" / "log-0.jsonl");
+  fs::remove_all(folder.path / "first" / "checkpoints");
+  const Setup other = set_up(base + Overrides{"data.partition=dirichlet"});
+  RunRequest fresh;
+  fresh.folder = folder.path / "first";
+  const auto refused = run(other, std::move(fresh));
+  REQUIRE_FALSE(refused.ok());
+  CHECK(refused.error().message.find("privacy-0.json is of a run with another id") !=
+        std::string::npos);
+}
+
+TEST_CASE("a run that did not start takes its account away, unless something was spent") {
+  const Folder folder;
+  for (const bool spends : {false, true}) {
+    const fs::path run_folder = folder.path / (spends ? "spent" : "not");
+    const Setup setup = set_up(kSmall + kRepeated);
+    const auto recorder = Recorder::create(setup, {0, 1, 2, 3}, run_folder, "virtual");
+    REQUIRE(recorder.ok());
+    CHECK(fs::exists(run_folder / "privacy-0.json"));
+    if (spends) CHECK(setup.workload->privacy_account()->spend(2, 1));
+    (*recorder)->discard();
+    CHECK(fs::exists(run_folder / "privacy-0.json") == spends);
+    CHECK_FALSE(fs::exists(run_folder / "log-0.jsonl"));
+  }
 }

@@ -158,7 +158,7 @@ TEST_CASE("a log that is resumed at a round takes no records of earlier rounds")
   }
   auto recorder = Recorder::reopen(setup, {1}, folder.path / "run", "real");
   REQUIRE(recorder.ok());
-  REQUIRE((*recorder)->resume_at(3).ok());
+  REQUIRE((*recorder)->resume_at(3, true).ok());
   for (const gossip::Round round : {1, 2, 3, 4}) record(**recorder, round);
   CHECK(rounds_recorded() == std::vector<std::uint64_t>{0, 1, 2, 3, 4});
 }

@@ -152,7 +152,8 @@ RunTotals totals_of(const std::vector<ProcessLog>& logs) {
     }
   }
   for (const auto& [peer, loss] : losses) totals.train_losses.push_back(loss);
-  for (const auto& [peer, epsilon] : epsilons) totals.epsilons.push_back(epsilon);
+  if (epsilons.size() == losses.size())
+    for (const auto& [peer, epsilon] : epsilons) totals.epsilons.push_back(epsilon);
   for (const auto& [peer, evaluation] : evaluations) totals.evaluations.push_back(evaluation);
   return totals;
 }

@@ -139,9 +139,9 @@ Result<std::size_t> Recorder::set_records_aside(gossip::Round round) const {
   return resumed_log_->copy_dropped(round, aside_path());
 }
 
-Status Recorder::resume_at(gossip::Round round) {
+Status Recorder::resume_at(gossip::Round round, bool ran_before) {
   if (PrivacyAccount* account = setup_.workload->privacy_account();
-      account != nullptr && round > 0 && !account->has_earlier_account()) {
+      account != nullptr && ran_before && !account->has_earlier_account()) {
     // It goes on without its run folder: before, it may have run to the end.
     for (std::size_t i = 0; i < workers(); ++i)
       account->add(hosted_[i], setup_.config.run.rounds * setup_.steps_per_round(hosted_[i]));
@@ -243,7 +243,11 @@ Status Recorder::round(const RoundMetrics& metrics) {
 Status Recorder::open_account() {
   PrivacyAccount* account = setup_.workload->privacy_account();
   if (account == nullptr) return {};
-  return account->keep_in(account_path(), setup_.config.run_id(), setup_.config.shared_hash());
+  std::string settings = fmt::format("{} {}", setup_.config.shared_hash(),
+                                     setup_.workload->spec().privacy->noise_multiplier);
+  for (std::size_t i = 0; i < workers(); ++i)
+    settings += fmt::format(" {}", setup_.workload->trainer()->shard_size(hosted_[i]));
+  return account->keep_in(account_path(), setup_.config.run_id(), hash_hex(settings));
 }
 
 std::vector<double> Recorder::epsilons() const {
@@ -312,7 +316,7 @@ void Recorder::discard() {
   fs::remove(log_path_, ignored);
   fs::remove(folder_ / fmt::format("resolved-{}.toml", hosted_.front()), ignored);
   const PrivacyAccount* account = setup_.workload->privacy_account();
-  if (account != nullptr && !account->has_earlier_account()) fs::remove(account_path(), ignored);
+  if (account != nullptr && account->empty()) fs::remove(account_path(), ignored);
   fs::remove(folder_, ignored);  // only if it is empty
 }
 
@@ -351,12 +355,11 @@ Status Recorder::end(const EndMetrics& metrics, const RowViews& rows) {
   record["lending_links"] = metrics.lending_links ? Json(*metrics.lending_links) : Json();
   record["row_hashes"] = Json::array();
   for (std::span<const float> row : rows) record["row_hashes"].push_back(hash_hex(row));
-  if (std::vector<double> spent = epsilons(); !spent.empty()) {
-    record["epsilons"] = std::move(spent);
-    GOSSAMER_TRY_STATUS(setup_.workload->privacy_account()->close());
-  }
+  if (std::vector<double> spent = epsilons(); !spent.empty()) record["epsilons"] = std::move(spent);
   GOSSAMER_TRY_STATUS(write(record));
-  return log_->close();
+  GOSSAMER_TRY_STATUS(log_->close());
+  PrivacyAccount* account = setup_.workload->privacy_account();
+  return account != nullptr ? account->close() : Status();
 }
 
 }  // namespace gossamer::peer

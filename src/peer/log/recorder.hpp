@@ -92,7 +92,8 @@ class Recorder {
   /// now on. Called before any record is written; does nothing if the log is new. A node that then
   /// begins in an earlier round, because it joined another part of the network, is not recorded
   /// before `round`: no record is repeated.
-  Status resume_at(gossip::Round round);
+  /// `ran_before`: other processes have run to a later round than 0, and perhaps this one too.
+  Status resume_at(gossip::Round round, bool ran_before);
   /// Before resume_at(), where other processes chose the round: the records that it will drop are
   /// appended to aside_path(). Returns how many there are.
   Result<std::size_t> set_records_aside(gossip::Round round) const;

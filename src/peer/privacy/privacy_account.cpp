@@ -29,8 +29,10 @@ Error damaged(const std::filesystem::path& file) {
 Status PrivacyAccount::keep_in(const std::filesystem::path& file, const std::string& run_id,
                                const std::string& settings) {
   file_ = file, run_id_ = run_id, settings_ = settings;
-  std::error_code ignored;
-  if (!std::filesystem::exists(file, ignored)) return write();
+  std::error_code error;
+  const bool there = std::filesystem::exists(file, error);
+  if (error) return data_error(fmt::format("{}: {}", file.string(), error.message()));
+  if (!there) return write();
   GOSSAMER_TRY(const std::string content, read_file(file, kMaxFileBytes));
   const auto json = parse_json(content);
   if (!json.ok() || !json->is_object() || !json->contains("run_id") ||
@@ -47,8 +49,13 @@ Status PrivacyAccount::keep_in(const std::filesystem::path& file, const std::str
     if (!gradients.is_number_unsigned()) return damaged(file);
     spent_[peer] = reserved_[peer] = gradients.get<std::uint64_t>();
   }
-  found_ = true;
+  found_ = !empty();
   return {};
+}
+
+bool PrivacyAccount::empty() const {
+  return std::ranges::all_of(spent_, [](std::uint64_t gradients) { return gradients == 0; }) &&
+         std::ranges::all_of(reserved_, [](std::uint64_t gradients) { return gradients == 0; });
 }
 
 void PrivacyAccount::add(int peer, std::uint64_t gradients) {
@@ -65,9 +72,12 @@ bool PrivacyAccount::spend(int peer, std::uint64_t count) {
     for (std::size_t other = 0; other < spent_.size(); ++other)
       if (spent_[other] > 0 && other != index)
         reserved_[other] = std::max(reserved_[other], saturated_sum(spent_[other], kBlock));
-    if (status_.ok()) status_ = write();
+    if (!failed_) {
+      status_ = write();
+      failed_ = !status_.ok();
+    }
   }
-  if (!status_.ok()) return false;
+  if (failed_) return false;
   spent_[index] = after;
   return true;
 }

@@ -3,6 +3,7 @@
 // before the first of them is computed.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -15,11 +16,11 @@
 
 namespace gossamer::peer {
 
-/// Thread: spend() and spent() of a peer from one thread at a time; the rest while nothing is
-/// trained.
+/// One process at a time keeps an account in a file. Thread: spend() and spent() of a peer from one
+/// thread at a time; the rest while nothing is trained.
 class PrivacyAccount {
  public:
-  /// Gradients of each peer that are reserved at a time: a crash costs at most so many.
+  /// Gradients of each peer that are reserved at a time, beyond those of the request.
   static constexpr std::uint64_t kBlock = 64;
 
   /// `options`: with the noise multiplier. In memory alone, until keep_in().
@@ -33,15 +34,18 @@ class PrivacyAccount {
   /// is damaged, of another run or of other settings, or cannot be written; it is named.
   Status keep_in(const std::filesystem::path& file, const std::string& run_id,
                  const std::string& settings);
-  /// Whether keep_in() found a file.
+  /// Whether keep_in() found a file in which something was spent.
   bool has_earlier_account() const { return found_; }
+  /// Whether nothing was spent. Not while a peer trains.
+  bool empty() const;
   /// Counts gradients of an earlier process of which there is no account.
   void add(int peer, std::uint64_t gradients);
 
   /// Called before `count` gradients of the peer are computed. False: the account cannot be
   /// written, and they must not be computed.
   bool spend(int peer, std::uint64_t count);
-  /// Ok, or why spend() failed (data).
+  /// Whether spend() has failed; then status() says why (data). Any thread.
+  bool failed() const { return failed_; }
   const Status& status() const { return status_; }
   /// Writes the exact numbers, after the last gradient. Errors as of keep_in().
   Status close();
@@ -59,7 +63,8 @@ class PrivacyAccount {
   std::filesystem::path file_;                               ///< empty: in memory alone
   std::string run_id_, settings_;
   bool found_ = false;
-  Status status_;
+  Status status_;  ///< does not change once failed_ is set
+  std::atomic<bool> failed_ = false;
 };
 
 }  // namespace gossamer::peer

@@ -144,7 +144,7 @@ bool Host::joined(gossip::PeerEngine& engine) {
 
 bool Host::after_round(gossip::PeerEngine& engine) {
   if (const PrivacyAccount* account = setup_.workload->privacy_account();
-      account != nullptr && !account->status().ok()) {
+      account != nullptr && account->failed()) {
     fail(account->status().error());
     return false;
   }

@@ -41,7 +41,7 @@ Status Startup::restore(gossip::Round round, Host& host) {
   // The newest state is this process's own choice; an earlier one is that of the network.
   const bool newest = round == (states_.empty() ? 0 : states_.rbegin()->first);
   if (!newest) GOSSAMER_TRY_STATUS(set_records_aside(round));
-  GOSSAMER_TRY_STATUS(recorder_->resume_at(round));
+  GOSSAMER_TRY_STATUS(recorder_->resume_at(round, round > 0));
   if (newest && round > 0) {
     remove_later_checkpoints(folder, process, round, real_disk());
   } else if (round > 0) {
@@ -74,7 +74,7 @@ Status Startup::join_at(gossip::Round round) {
   const auto nodes = static_cast<gossip::Round>(request_.hosted.size() == 1 ? 0 : setup_->nodes());
   const gossip::Round first = round - std::min(round, nodes);
   GOSSAMER_TRY_STATUS(set_records_aside(first));
-  return recorder_->resume_at(first);
+  return recorder_->resume_at(first, round > 0);
 }
 
 void Startup::announce(gossip::Round round) const {
