@@ -27,10 +27,11 @@ std::uint64_t values_sent(const std::vector<ExchangeVolume>& volumes, int node) 
   return values;
 }
 
-ExchangeVolume neighbour_volume(const topology::MixingMatrix& w, std::size_t length) {
-  return {.message = length, .of = [&w, length](int i) {
-            return NodeVolume{w.out_neighbours(i).size() * length,
-                              w.in_neighbours(i).size() * length};
+ExchangeVolume neighbour_volume(const topology::MixingMatrix& w, std::size_t length, int rows) {
+  const std::size_t values = static_cast<std::size_t>(rows) * length;
+  return {.message = length, .at_once = rows, .of = [&w, values](int i) {
+            return NodeVolume{w.out_neighbours(i).size() * values,
+                              w.in_neighbours(i).size() * values};
           }};
 }
 

@@ -86,6 +86,7 @@ struct NodeVolume {
 /// The communication volume of one exchange of a round, in values.
 struct ExchangeVolume {
   std::uint64_t message = 0;  ///< the longest message over one link
+  int at_once = 1;            ///< messages over one link, none of which waits for another's arrival
   std::function<NodeVolume(int node)>
       of;  ///< of peers, and of the servers after them, in a round in which the peer takes part
   bool beside_training = false;  ///< concurrent with the computation of gradients
@@ -193,8 +194,8 @@ std::vector<int> server_partners(int i, int peers, int servers);
 
 /// The values that a node sends in all exchanges of a round.
 std::uint64_t values_sent(const std::vector<ExchangeVolume>& volumes, int node);
-/// The exchange of one row of `length` values with the out-neighbours in w.
-ExchangeVolume neighbour_volume(const topology::MixingMatrix& w, std::size_t length);
+/// The exchange of `rows` rows of `length` values at once with the out-neighbours in w.
+ExchangeVolume neighbour_volume(const topology::MixingMatrix& w, std::size_t length, int rows = 1);
 /// communication() of `clients` of the `peers` that each send d values to servers, which own equal
 /// slices of them, and receive as many.
 std::vector<ExchangeVolume> server_volumes(std::size_t d, int peers, std::size_t clients,

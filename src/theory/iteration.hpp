@@ -15,7 +15,7 @@ namespace gossamer::theory {
 enum class Method {
   dpsgd_atc,         ///< Lian et al. 2017 in the order of Sayed 2014: steps, then the average
   dpsgd_awc,         ///< Lian et al. 2017, Alg. 1: steps while the average is taken
-  tracking_atc,      ///< Di Lorenzo and Scutari 2016
+  tracking_atc,      ///< Di Lorenzo and Scutari 2016 (NEXT)
   tracking_awc,      ///< Nedić, Olshevsky and Shi 2017 (DIGing)
   d2,                ///< Tang et al. 2018; Yuan et al. 2019
   extra,             ///< Shi et al. 2015
@@ -117,12 +117,12 @@ class Iteration {
       x = mixed(x) + (u - x);
     }
 
-    // y ← W (y + g − g⁻), kept as s = y − g⁻;  x ← W (x − γ y)
+    // y ← y + g − g⁻, kept as s = y − g⁻;  x ← W (x − γ y);  y ← W y
     void tracking_atc() {
-      const Vector g = gradient(x, 0), y = mixed(memory + g);
-      memory = beside_mean(y - g);
+      const Vector g = gradient(x, 0), y = memory + g;
       update(x, y);
       x = mixed(x);
+      memory = beside_mean(mixed(y) - g);
     }
 
     // y ← y + g − g⁻;  x ← W x − γ y;  y ← W y

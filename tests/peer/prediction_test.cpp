@@ -293,16 +293,15 @@ TEST_CASE("the largest stable step: below it errors shrink, above it they grow")
 
 TEST_CASE("a step that a lazy W would make much larger is warned of") {
   const Overrides tracking = kQuadratic + Overrides{"algorithm.kind=gradient_tracking"};
-  const std::string warning =
-      stable_step_warning(set_up(tracking + Overrides{"topology.kind=torus"}));
-  CHECK(warning ==
+  const Overrides torus = tracking + Overrides{"topology.kind=torus"};
+  CHECK(stable_step_warning(set_up(torus + Overrides{"algorithm.order=awc"})) ==
         "the lowest eigenvalue of W is -0.600, so 'gradient_tracking' is stable for steps up to "
-        "0.22 / L only, where L is the largest curvature of the loss; topology.lazy = true allows "
-        "2 / L");
+        "0.08 / L only, where L is the largest curvature of the loss; topology.lazy = true allows "
+        "0.72 / L");
+  CHECK(stable_step_warning(set_up(torus)).empty());  // 1.07 / L, and 2 / L if lazy
+  CHECK(stable_step(set_up(torus))->largest == doctest::Approx(0.64 / 0.6));
   CHECK(stable_step_warning(set_up(tracking + Overrides{"topology.kind=ring"})).empty());
-  CHECK(
-      stable_step_warning(set_up(tracking + Overrides{"topology.kind=torus", "topology.lazy=true"}))
-          .empty());
+  CHECK(stable_step_warning(set_up(torus + Overrides{"topology.lazy=true"})).empty());
   CHECK(stable_step_warning(set_up(kQuadratic + Overrides{"topology.kind=torus"})).empty());
   for (const char* other : {"topology.kind=one_peer_exponential", "optimizer.momentum=0.9",
                             "optimizer.kind=adam", "run.peers=1"})

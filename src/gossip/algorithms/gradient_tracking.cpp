@@ -1,7 +1,9 @@
 // Gradient tracking: each peer follows the network's mean gradient with a tracker y, whose sum over
 // the peers is always that of the newest local gradients, so that the peers reach the common
-// optimum however different their data are. An optimizer with a state of its own steps with the
-// tracker (with Adam: Carnevale, Farina, Notarnicola and Notarstefano 2022).
+// optimum however different their data are. y₀ = ∇f(x₀), and y is averaged after it was used: atc
+// is x⁺ = W (x − γ y), y⁺ = W y + ∇f(x⁺) − ∇f(x), the form of NEXT and of push-pull. An optimizer
+// with a state of its own steps with the tracker (with Adam: Carnevale, Farina, Notarnicola and
+// Notarstefano 2022).
 #include <algorithm>
 
 #include "gossip/algorithm.hpp"
@@ -37,14 +39,20 @@ class GradientTracking final : public Algorithm {
   }
 
   bool mixes_beside_training(int k) const override { return overlapped_ && k == kX; }
+  std::vector<ExchangeVolume> communication(const topology::MixingSchedule& schedule,
+                                            const topology::MixingMatrix& w,
+                                            std::size_t d) const override {
+    if (overlapped_) return Algorithm::communication(schedule, w, d);
+    return {neighbour_volume(w, d, 2)};
+  }
 
-  // An error of eigenvalue λ of W and curvature h follows z² − (2λ − λ²γh) z + λ²(1 − γh) = 0, and
-  // under awc z² − (2λ − γh) z + λ² − γh = 0. The root that leaves the unit circle first, as γ
-  // grows, leaves it at −1.
+  // An error of eigenvalue λ of W and curvature h follows z² − (2λ − λγh) z + λ² − λγh = 0, and
+  // under awc z² − (2λ − γh) z + λ² − γh = 0. As γ grows, a root leaves the unit circle at −1
+  // where λ > 0, first for λ = 1, and under awc everywhere; a pair of roots of product λ² − λγh
+  // leaves it where λ < 0.
   std::optional<double> largest_stable_step(double lowest) const override {
-    const double bound = (1 + lowest) * (1 + lowest) / 2;
-    if (overlapped_) return bound;
-    return lowest < 0 ? std::min(2.0, bound / (lowest * lowest)) : 2.0;
+    if (overlapped_) return (1 + lowest) * (1 + lowest) / 2;
+    return lowest < 0 ? std::min(2.0, (lowest * lowest - 1) / lowest) : 2.0;
   }
 
   task<void> round(Node& node, Round t) const override {
@@ -52,12 +60,13 @@ class GradientTracking final : public Algorithm {
   }
 
  private:
-  // y ← mix(y + ∇f(x) − g);  g ← ∇f(x);  x ← mix(x − γ y)
+  // y ← y + ∇f(x) − g;  g ← ∇f(x);  x ← mix(x − γ y);  y ← mix(y). Both rows travel at once.
   task<void> atc(Node& node, Round t) const {
     co_await track(node);
-    co_await node.mix(t, kTracker);
+    co_await node.begin_mix(t, kTracker);
     co_await node.update(node.x(), node.row(kTracker));
     co_await node.mix(t, kX);
+    co_await node.finish_mix(kTracker);
   }
 
   // y ← y + ∇f(x) − g;  g ← ∇f(x);  x ← mix(x) − γ y;  y ← mix(y). The row x travels while the
@@ -91,7 +100,7 @@ AlgorithmKind descriptor() {
                                    .choices = {"atc", "awc"}});
   return {.name = "gradient_tracking",
           .summary = "gradient tracking: no bias from heterogeneous data, with two rows per round",
-          .source = "Di Lorenzo and Scutari 2016 (atc); Nedić, Olshevsky and Shi 2017 (awc)",
+          .source = "Di Lorenzo and Scutari 2016 (NEXT; atc); Nedić, Olshevsky and Shi 2017 (awc)",
           .parameters = parameters.specs(),
           .make = make_with<GradientTracking>(parameters)};
 }

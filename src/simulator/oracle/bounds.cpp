@@ -36,7 +36,8 @@ Durations durations_of(const Scenario& scenario, const Protocol& protocol) {
     // A peer that waits for an answer may have asked a peer that waits for one itself, and so on.
     const double in_turn = protocol.algorithm->requirements().lockstep ? 1 : scenario.peers;
     mixes += in_turn;
-    chunks += in_turn * std::ceil(static_cast<double>(load.message) / scenario.chunk_values);
+    chunks += in_turn * load.at_once *
+              std::ceil(static_cast<double>(load.message) / scenario.chunk_values);
   }
   const double resends = scenario.network.loss > 0 ? 2.0 * kLongestResend : 0;
   const double passage =
@@ -98,7 +99,8 @@ double mean_round(const Scenario& scenario, const Protocol& protocol) {
   double turns = 0, chunks = 0, packets = 0;
   for (const ExchangeVolume& load : protocol.algorithm->communication(
            *protocol.schedule, *matrix, static_cast<std::size_t>(scenario.length))) {
-    const double row = std::ceil(static_cast<double>(load.message) / scenario.chunk_values);
+    const double row =
+        load.at_once * std::ceil(static_cast<double>(load.message) / scenario.chunk_values);
     // AD-PSGD's peers ask and are answered. Asynchronous push-sum's peers that keep in step take
     // their neighbours' rows one after the other: chunks of a later row for which there is no room
     // wait.

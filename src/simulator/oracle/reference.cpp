@@ -93,16 +93,17 @@ class ReferenceBuilder {
         largest(x) + largest(wide(local->after)));
   }
 
-  // y ← mix(y + ∇f(x) − g);  g ← ∇f(x);  x ← mix(x − γ y)
+  // y ← y + ∇f(x) − g;  g ← ∇f(x);  x ← mix(x − γ y);  y ← mix(y)
   void tracking() {
     const TrainRecord *fresh = trained(0, TrainOperation::gradient),
                       *update = trained(1, TrainOperation::update);
-    mix(1, fresh != nullptr ? tracker(*fresh) : Row(), end(1),
-        fresh != nullptr ? largest(wide(fresh->gradient)) + largest(begin(2)) : 0);
     mix(0, update != nullptr ? wide(update->after) : Row(), end(0));
-    if (!done() || update == nullptr) return;
+    mix_tracker(fresh);
+    if (update == nullptr) return;
     same("x before its step", update->before, record_.begin[0]);
-    same("the step's gradient, the mixed tracker", update->gradient, record_.end[1]);
+    same("the step's gradient, the tracker", wide(update->gradient), tracker(*fresh),
+         slack_of_tracker(*fresh));
+    if (!done()) return;
     same("the last gradient", record_.end[2], fresh->gradient);
   }
 
@@ -111,15 +112,23 @@ class ReferenceBuilder {
     const TrainRecord *fresh = trained(0, TrainOperation::gradient),
                       *update = trained(1, TrainOperation::update);
     mix(0, begin(0), update != nullptr ? wide(update->before) : Row());
-    mix(1, fresh != nullptr ? tracker(*fresh) : Row(), end(1),
-        fresh != nullptr ? largest(wide(fresh->gradient)) + largest(begin(2)) : 0);
+    mix_tracker(fresh);
     if (!done() || update == nullptr) return;
+    same("the step's gradient, the tracker", wide(update->gradient), tracker(*fresh),
+         slack_of_tracker(*fresh));
     same("x after its step", record_.end[0], update->after);
     same("the last gradient", record_.end[2], fresh->gradient);
   }
 
   Row tracker(const TrainRecord& fresh) const {
     return plus_difference(begin(1), 1, wide(fresh.gradient), begin(2));
+  }
+  double slack_of_tracker(const TrainRecord& fresh) const {
+    return largest(wide(fresh.gradient)) + largest(begin(2));
+  }
+  void mix_tracker(const TrainRecord* fresh) {
+    if (fresh == nullptr) return mix(1, {}, end(1));
+    mix(1, tracker(*fresh), end(1), slack_of_tracker(*fresh));
   }
 
   // z ← x − γ ∇f(x) − d;  x ← mix(z);  d ← d + (z − x)
