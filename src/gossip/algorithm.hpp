@@ -35,7 +35,11 @@ struct RowSpec {
   };
 
   std::string name;
-  bool mixed = false;    ///< node.mix is called on it: it gets a back half
+  bool mixed = false;  ///< node.mix is called on it: it gets a back half
+  /// node.mix leaves what mixing adds to the row, Σ_j W[i][j] (x_j − x), in place of the sum. The
+  /// terms of two neighbours with one weight cancel exactly, so an algorithm that adds them up
+  /// over the rounds gathers no error of the rounded sum x + Σ_j W[i][j] (x_j − x).
+  bool mixed_as_difference = false;
   bool shared = false;   ///< node.share is called on it
   bool survives = true;  ///< false: scratch within a round
   Initial initial = Initial::zero;

@@ -19,14 +19,15 @@ struct BasicMixSource {
 };
 using MixSource = BasicMixSource<float>;
 
-/// out ← x + Σ_j weight_j · (row_j − x), added in the order of `sources`. Element-wise, so rows may
-/// be mixed in pieces. `out` overlaps none of the inputs.
+/// out ← own · x + Σ_j weight_j · (row_j − x), added in the order of `sources`. Element-wise, so
+/// rows may be mixed in pieces. `out` overlaps none of the inputs.
 template <class Real>
 struct BasicMixRequest {
   const Real* x = nullptr;
   Real* out = nullptr;
   std::span<const BasicMixSource<Real>> sources;
   std::size_t length = 0;  ///< values
+  Real own = 1;            ///< 1, or 0 for what a mix adds to x
 
   void visit_memory(auto&& memory) const {
     memory.writes(out).reads(x);

@@ -32,6 +32,7 @@ void check_shared_rows(BasicDevice<Real>& device, std::size_t peers, std::size_t
     }
     requests.push_back({rows[p].get(), out[p].get(), sources[p], length});
     cpu_requests.push_back({cpu[p].data(), cpu_out[p].data(), cpu_sources[p], length});
+    requests.back().own = cpu_requests.back().own = p % 3 == 1 ? 0 : 1;
   }
   device.execute(requests);
   cpu_device.execute(cpu_requests);

@@ -65,6 +65,8 @@ void check_mix(BasicDevice<Real>& device, std::size_t peers, std::size_t length,
     }
     requests.push_back({rows[p].get(), out[p].get(), sources[p], mine});
     cpu_requests.push_back({cpu[p].data(), cpu_out[p].data(), cpu_sources[p], mine});
+    requests.back().own = p % 5 == 3 ? 0 : 1;
+    cpu_requests.back().own = static_cast<double>(requests.back().own);
   }
   device.execute(requests);
   cpu_device.execute(cpu_requests);

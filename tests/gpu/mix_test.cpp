@@ -157,6 +157,30 @@ TEST_CASE("consensus is an exact fixed point of mix, whatever the weights") {
   CHECK(std::memcmp(out.row(0).data(), rows.row(0).data(), length * sizeof(float)) == 0);
 }
 
+TEST_CASE("without x itself, a mix leaves what it adds: exact opposites at two peers") {
+  for (const std::size_t length : {5, 4099, 300'001}) {
+    Rows<float> rows(2, length), out(2, length);
+    RandomStream random(9, kNoPeer, Purpose::test);
+    for (std::size_t p = 0; p < 2; ++p)
+      for (float& value : rows.row(p)) value = 100 + static_cast<float>(random.next_normal());
+    std::vector<MixSource> sources;
+    for (std::size_t p = 0; p < 2; ++p) sources.push_back({rows.row(1 - p).data(), 1.0F / 7});
+    std::vector<MixRequest> requests;
+    for (std::size_t p = 0; p < 2; ++p)
+      requests.push_back({.x = rows.row(p).data(),
+                          .out = out.row(p).data(),
+                          .sources = std::span(sources).subspan(p, 1),
+                          .length = length,
+                          .own = 0});
+    CpuDevice(2).execute(requests);
+    bool exact = true;
+    for (std::size_t i = 0; i < length; ++i)
+      exact = exact && out.row(0)[i] == 1.0F / 7 * (rows.row(1)[i] - rows.row(0)[i]) &&
+              out.row(0)[i] == -out.row(1)[i];
+    CHECK(exact);
+  }
+}
+
 TEST_CASE("mix in double") {
   const std::vector<double> x{1, 2, 3}, y{2, 4, 8};
   std::vector<double> out(3);

@@ -4,7 +4,8 @@
 //
 // The textbook form x⁺ = W(2x − x⁻ − γ(g − g⁻)) stalls in float32, where W's rounded rows do not
 // sum to 1. Summed up, with D_t = Σ_{s<t} (z_s − mix(z_s)) kept as a row of its own, it is the form
-// below, whose fixed point is exact.
+// below, whose fixed point is exact. d takes what mixing adds to z before it is added: the rounding
+// of z + m would move the sum of d over the peers, by which every later step moves their mean.
 #include "gossip/algorithm.hpp"
 #include "gossip/node/node.hpp"
 
@@ -16,7 +17,10 @@ enum Row { kX, kCorrection };
 class D2 final : public Algorithm {
  public:
   std::vector<RowSpec> rows(const topology::MixingSchedule&) const override {
-    return {{.name = "x", .mixed = true, .initial = RowSpec::Initial::parameters},
+    return {{.name = "x",
+             .mixed = true,
+             .mixed_as_difference = true,
+             .initial = RowSpec::Initial::parameters},
             {.name = "correction", .conserved_sum = true, .rejoin = RowSpec::Rejoin::reinitialise}};
   }
   AlgorithmRequirements requirements() const override {
@@ -31,14 +35,16 @@ class D2 final : public Algorithm {
     return mixing_partners(i, schedule);
   }
 
-  // z ← x − γ ∇f(x) − d;  x ← mix(z);  d ← d + (z − x)
+  // z ← x − γ ∇f(x) − d;  m ← mix(z) − z;  d ← d − m;  x ← z + m
   task<void> round(Node& node, Round t) const override {
     const std::span<float> z = node.x(), d = node.row(kCorrection);
     co_await node.gradient(z, node.row(kGradientRow));
     co_await node.update(z, node.row(kGradientRow));
     co_await node.axpy(-1.0F, d, z);
     co_await node.mix(t, kX);
-    if (node.x().data() != z.data()) co_await node.add_difference(d, z, node.x());
+    if (node.x().data() == z.data()) co_return;  // there was nothing to mix
+    co_await node.axpy(-1.0F, node.x(), d);
+    co_await node.axpy(1.0F, z, node.x());
   }
 };
 

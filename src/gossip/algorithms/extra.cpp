@@ -3,7 +3,7 @@
 //
 // With W̃ = (I + W)/2 the textbook form is x⁺ = (I + W) x − W̃ x⁻ − γ(g − g⁻). Summed up,
 // with D_t = ½ Σ_{s<t} (x_s − mix(x_s)) kept as a row of its own, it is the form below, whose fixed
-// point is exact in float32 too.
+// point is exact in float32 too. As in d2.cpp, d takes what mixing adds before it is added to x.
 #include "gossip/algorithm.hpp"
 #include "gossip/node/node.hpp"
 
@@ -15,7 +15,10 @@ enum Row { kX, kCorrection, kDifference };
 class Extra final : public Algorithm {
  public:
   std::vector<RowSpec> rows(const topology::MixingSchedule&) const override {
-    return {{.name = "x", .mixed = true, .initial = RowSpec::Initial::parameters},
+    return {{.name = "x",
+             .mixed = true,
+             .mixed_as_difference = true,
+             .initial = RowSpec::Initial::parameters},
             {.name = "correction", .conserved_sum = true, .rejoin = RowSpec::Rejoin::reinitialise},
             {.name = "difference", .survives = false}};
   }
@@ -32,7 +35,7 @@ class Extra final : public Algorithm {
 
   bool mixes_beside_training(int k) const override { return k == kX; }
 
-  // m ← mix(x);  x⁺ ← m − γ ∇f(x) − d;  d ← d + (x − m)/2
+  // v ← mix(x) − x;  m ← x + v;  x⁺ ← m − γ ∇f(x) − d;  d ← d − v/2
   task<void> round(Node& node, Round t) const override {
     const std::span<float> x = node.x(), d = node.row(kCorrection),
                            difference = node.row(kDifference);
@@ -40,11 +43,14 @@ class Extra final : public Algorithm {
     co_await node.gradient(x, node.row(kGradientRow));
     co_await node.finish_mix(kX);
     const std::span<float> m = node.x();
-    co_await node.fill(difference, 0.0F);
-    if (m.data() != x.data()) co_await node.add_difference(difference, x, m);
+    const bool mixed = m.data() != x.data();
+    if (mixed) {
+      co_await node.copy(m, difference);
+      co_await node.axpy(1.0F, x, m);
+    }
     co_await node.update(m, node.row(kGradientRow));
     co_await node.axpy(-1.0F, d, m);
-    co_await node.axpy(0.5F, difference, d);
+    if (mixed) co_await node.axpy(-0.5F, difference, d);
   }
 };
 

@@ -15,10 +15,12 @@ task<void> CodedMixer::begin(Round t, Channel channel, MixedRow& row) {
   mix.active = true;
   mix.round = t;
   co_await context_.coded.send(t, channel, row.values(), mix.decoded.row(0), Combine::replace);
-  const gpu::CopyRequest<float> copy{row.values().data(), row.back().values().data(),
-                                     row.values().size()};
-  if (receives) co_await context_.process.compute.copy(copy);
-  else mix.active = false;
+  const std::span<float> x = row.values(), out = row.back().values();
+  Compute& compute = context_.process.compute;
+  if (!receives) mix.active = false;
+  else if (context_.process.options.channels[channel].as_difference)
+    co_await compute.fill({0.0F, out.data(), out.size()});
+  else co_await compute.copy({x.data(), out.data(), x.size()});
 }
 
 task<void> CodedMixer::finish(Channel channel, MixedRow& row) {

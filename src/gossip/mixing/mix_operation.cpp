@@ -21,10 +21,12 @@ void MixOperation::begin(const Stream& stream, std::span<float> out) {
   advance();
 }
 
-void MixOperation::begin(std::span<const float> x, std::span<float> out, WholeRows rows) {
+void MixOperation::begin(std::span<const float> x, std::span<float> out, WholeRows rows,
+                         bool as_difference) {
   GOSSAMER_CHECK(!active_, "a row is mixed twice at once");
   active_ = true;
   stream_.x = x;
+  stream_.as_difference = as_difference;
   out_ = out;
   sources_.clear();
   held_rows_ = std::move(rows.held);
@@ -105,6 +107,7 @@ MixOperation::Piece MixOperation::next_piece(std::size_t length) {
 void MixOperation::submit(Piece piece) {
   Piece& kept = pieces_.emplace_back(std::move(piece));
   kept.request.sources = kept.sources;
+  kept.request.own = stream_.as_difference ? 0.0F : 1.0F;
   ++in_flight_;
   compute_.mix(kept.request, *this);
 }

@@ -39,6 +39,7 @@ class MixOperation final : public Inbox::Consumer, public MixListener {
     std::span<const topology::Neighbour> neighbours;  ///< ascending
     std::span<const float> base;      ///< the row that differences are taken to: x, or zeros
     std::optional<float> own_weight;  ///< of x, where x is one of the sources
+    bool as_difference = false;       ///< without the first term of the sum
   };
 
   /// All outlive the operation.
@@ -47,8 +48,9 @@ class MixOperation final : public Inbox::Consumer, public MixListener {
 
   /// out ← base + own_weight (x − base) + Σ_j W[i][j] (x_j − base).
   void begin(const Stream& stream, std::span<float> out);
-  /// out ← x + Σ_j W[i][j] (x_j − x), with rows that are here already; they are held until end().
-  void begin(std::span<const float> x, std::span<float> out, WholeRows rows);
+  /// out ← x + Σ_j W[i][j] (x_j − x), or the second term alone, with rows that are here already;
+  /// they are held until end().
+  void begin(std::span<const float> x, std::span<float> out, WholeRows rows, bool as_difference);
   bool begun() const { return active_; }
   /// co_await operation.finished(): until all pieces are computed. One waiter.
   auto finished() {

@@ -11,9 +11,12 @@ task<void> StreamingMixer::begin(Round t, Channel channel, MixedRow& row) {
   view.record_absent(t, channel);
   MixOperation::Stream stream{t, channel, row.values(), {}, row.values(), {}};
   stream.neighbours = view.in_neighbours(*matrix, t);
+  stream.as_difference = context_.process.options.channels[channel].as_difference;
   const bool by_columns =
       conserves_sum(channel) && !view.is_complete() && !view.is_mirrored(*matrix);
   if (matrix->row_surplus(view.peer()) != 0 || by_columns) {
+    GOSSAMER_CHECK(!stream.as_difference,
+                   "a row that is mixed with an own weight has no difference");
     // own · x + Σ_j W[i][j] x_j, as differences to zero: differences to x would subtract from a
     // peer with many neighbours what has to be added again.
     stream.base = context_.process.zeros.like(row.values());

@@ -30,13 +30,15 @@ task<void> WholeRowMix::mix(Channel channel, MixedRow& row, WholeRows rows) {
   const std::span<float> out = row.back().values();
   const MixingRule* const rule = process_.options.rule;
   const RankRule* const ranks = rule ? std::get_if<RankRule>(&rule->function) : nullptr;
+  const bool as_difference = process_.options.channels[channel].as_difference;
+  GOSSAMER_CHECK(!rule || !as_difference, "a rule mixes no differences");
   const Time begin = process_.scheduler.now();
   if (ranks) co_await rank(*ranks, x, out, rows);
   else if (rule) co_await weigh(std::get<DistanceRule>(rule->function), x, rows);
   rule_seconds_ += gossip::seconds(process_.scheduler.now() - begin);
   if (!ranks) {
     MixOperation& operation = operations_.of(channel);
-    operation.begin(x, out, std::move(rows));
+    operation.begin(x, out, std::move(rows), as_difference);
     co_await operation.finished();
     operation.end();
   }

@@ -20,6 +20,7 @@ namespace gossamer::gossip {
 struct ChannelSpec {
   std::size_t length = 0;      ///< values of a row
   bool mixed = false;          ///< rows of rounds, which a mix takes
+  bool as_difference = false;  ///< a mix leaves what it adds to the row, not the sum
   bool shared = false;         ///< rows that neighbours share: Mixer::share()
   bool conserves_sum = false;  ///< where a neighbour is absent, what is left of a directed W
                                ///< conserves the sum of such rows over the peers, and for other

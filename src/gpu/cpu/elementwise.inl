@@ -1,11 +1,12 @@
 // Element-wise loops, mixing, optimizer steps, exponentials, and column sums.
 
-/// x + Σ_j w_j (row_j − x): products and sums rounded one by one, in the order of the sources.
+/// own · x + Σ_j w_j (row_j − x): products and sums rounded one by one, in the order of the
+/// sources.
 template <class Real>
 void mix_tail(const BasicMixRequest<Real>& r, std::size_t i, std::size_t end) {
   for (; i < end; ++i) {
     const Real x = r.x[i];
-    Real sum = x;
+    Real sum = r.own * x;
     for (const auto& source : r.sources) sum += source.weight * (source.row[i] - x);
     r.out[i] = sum;
   }
@@ -18,6 +19,7 @@ inline constexpr int kMixPacks = 4;
 template <class Real, bool kStreaming>
 void mix_packs(const BasicMixRequest<Real>& r, std::size_t ahead) {
   constexpr std::size_t lanes = kLanes<Real>, step = kMixPacks * lanes;
+  const Pack<Real> own = spread<Real>(r.own);
   std::size_t i = 0;
   if constexpr (kStreaming) {  // streaming stores must be aligned, whatever the inputs are
     const std::size_t misaligned =
@@ -32,7 +34,8 @@ void mix_packs(const BasicMixRequest<Real>& r, std::size_t ahead) {
         __builtin_prefetch(r.x + i + ahead + v * lanes);
       });
     unrolled<kMixPacks>([&](auto v) __attribute__((always_inline)) {
-      sum[v] = x[v] = load<Real>(r.x + i + v * lanes);
+      x[v] = load<Real>(r.x + i + v * lanes);
+      sum[v] = own * x[v];
     });
     for (const auto& source : r.sources) {
       const Pack<Real> weight = spread<Real>(source.weight);

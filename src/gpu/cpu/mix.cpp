@@ -32,7 +32,8 @@ void mix_range(std::span<const BasicMixRequest<Real>> requests, std::size_t begi
       kernels<Real>().mix({.x = request.x + from,
                            .out = request.out + from,
                            .sources = sources,
-                           .length = std::min(to, request.length) - from},
+                           .length = std::min(to, request.length) - from,
+                           .own = request.own},
                           streaming, streaming ? block : 0);
     }
   }

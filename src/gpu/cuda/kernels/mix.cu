@@ -1,5 +1,5 @@
-// Mixing by differences: out ← x + Σ_j w_j (row_j − x), products and sums rounded one by one, in
-// the order of the sources, as on the CPU.
+// Mixing by differences: out ← own · x + Σ_j w_j (row_j − x), products and sums rounded one by one,
+// in the order of the sources, as on the CPU.
 //
 // There are two ways with the same bits. mix_kernel mixes one row at a time. If rows are long and
 // several requests of a call share them, mix_team_kernel mixes team by team: a block fetches its
@@ -22,10 +22,11 @@ struct MixTask {
   std::uint32_t count;
   bool vectors;
   std::size_t length;
+  Real own;
 };
 
-/// x + Σ_j w_j (row_j − x): products and sums rounded one by one, in the order of the sources, as
-/// on the CPU.
+/// own · x + Σ_j w_j (row_j − x): products and sums rounded one by one, in the order of the
+/// sources, as on the CPU.
 template <class Real>
 __global__ void __launch_bounds__(kThreads)
     mix_kernel(const MixTask<Real>* tasks, unsigned rows, bool streaming) {
@@ -39,7 +40,7 @@ __global__ void __launch_bounds__(kThreads)
     const std::size_t end = min(task.length, at.begin + kChunk<Real>);
     for (std::size_t i = at.begin + thread; i < end; i += kThreads) {
       const Real x = in_global(task.x)[i];
-      Real sum = x;
+      Real sum = times(task.own, x);
       for (std::uint32_t j = 0; j < task.count; ++j)
         sum = plus(sum, times(sources[j].weight, minus(in_global(sources[j].row)[i], x)));
       in_global(task.out)[i] = sum;
@@ -50,7 +51,11 @@ __global__ void __launch_bounds__(kThreads)
   constexpr std::size_t step = std::size_t{kThreads} * kValues;
   Pack<Real> x[kPacks], sum[kPacks];
 #pragma unroll
-  for (int k = 0; k < kPacks; ++k) sum[k] = x[k] = load_pack(in_global(task.x) + first + k * step);
+  for (int k = 0; k < kPacks; ++k) {
+    x[k] = load_pack(in_global(task.x) + first + k * step);
+#pragma unroll
+    for (int v = 0; v < kValues; ++v) sum[k].v[v] = times(task.own, x[k].v[v]);
+  }
 #pragma unroll 2
   for (std::uint32_t j = 0; j < task.count; ++j) {
     const BasicMixSource<Real> source = sources[j];
@@ -80,6 +85,7 @@ template <class Real>
 struct TeamOutput {
   Real* out;
   std::uint32_t x, first, end;  ///< sources first … end − 1 of the call
+  Real own;
 };
 template <class Real>
 struct TeamSource {
@@ -124,7 +130,9 @@ __global__ void __launch_bounds__(kTeamThreads) mix_team_kernel(TeamArguments<Re
   for (std::uint32_t o = team.first_output; o < team.end_output; ++o) {
     const TeamOutput<Real> output = a.outputs[o];
     const Pack<Real> x = columns[output.x][threadIdx.x];
-    Pack<Real> sum = x;
+    Pack<Real> sum;
+#pragma unroll
+    for (int v = 0; v < kValues; ++v) sum.v[v] = times(output.own, x.v[v]);
     for (std::uint32_t j = output.first; j < output.end; ++j) {
       const TeamSource<Real> source = a.sources[j];
       const Pack<Real> row = columns[source.row][threadIdx.x];
@@ -150,7 +158,8 @@ class Teams {
                           first = static_cast<std::uint32_t>(sources.size());
       for (const auto& source : request.sources)
         sources.push_back({index_of(source.row), source.weight});
-      outputs.push_back({request.out, x, first, static_cast<std::uint32_t>(sources.size())});
+      outputs.push_back(
+          {request.out, x, first, static_cast<std::uint32_t>(sources.size()), request.own});
     }
     close();
   }
@@ -259,9 +268,9 @@ void mix_one_by_one(StreamContext& context, std::span<const BasicMixRequest<Real
     const auto& request = requests[i];
     bool vectors = aligned(request.x) && aligned(request.out);
     for (const Source& source : request.sources) vectors = vectors && aligned(source.row);
-    tasks[i] = {request.x,   request.out,
-                next_on_gpu, static_cast<std::uint32_t>(request.sources.size()),
-                vectors,     request.length};
+    tasks[i] = {
+        request.x, request.out,    next_on_gpu, static_cast<std::uint32_t>(request.sources.size()),
+        vectors,   request.length, request.own};
     next = std::copy(request.sources.begin(), request.sources.end(), next);
     next_on_gpu += request.sources.size();
   }
@@ -292,7 +301,7 @@ void mix_remainders(StreamContext& context, std::span<const BasicMixRequest<Real
   for (auto& remainder : remainders) {
     const std::size_t count = remainder.sources.size();
     remainder = {remainder.x + begin, remainder.out + begin,
-                 std::span(sources).subspan(first, count), remainder.length - begin};
+                 std::span(sources).subspan(first, count), remainder.length - begin, remainder.own};
     first += count;
   }
   mix_one_by_one<Real>(context, remainders);
