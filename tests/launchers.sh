@@ -2,9 +2,9 @@
 # Starts networks with real launchers, compares their final hash with that of one process, and kills
 # a process of a Slurm job that goes on without it. Checks the files of deploy/ for Kubernetes and
 # Compose: the settings in processes of this machine, and the form against published schemas.
-#   tests/launchers.sh [torchrun] [openmpi] [mpich] [slurm] [kubernetes]    without a name: all
-# Needs the release build, Debian's python3-torch, openmpi-bin, mpich, slurmctld, slurmd,
-# slurm-client and munge, and root for Slurm, of which it starts four nodes here, in build/;
+#   tests/launchers.sh [ssh] [torchrun] [openmpi] [mpich] [slurm] [kubernetes]    without a name: all
+# Needs the release build, Debian's openssh-server, python3-torch, openmpi-bin, mpich, slurmctld,
+# slurmd, slurm-client and munge, and root for Slurm, of which it starts four nodes here, in build/;
 # for the schemas PyPI.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -38,6 +38,39 @@ check() {
   [ "$found" = "$expected" ] || { echo "launchers: $1 ended with other bits" >&2; exit 1; }
 }
 common=(--quiet --set net.insecure=true --set net.shared_memory=off)
+
+# gossamer launch through a server of its own, with the name of this user. The second network loses
+# its launcher, and with it the connections, in the middle.
+test_ssh() {
+  local ssh=$work/ssh port pid login i
+  mkdir -p "$ssh" /run/sshd
+  ssh-keygen -q -t ed25519 -N "" -f "$ssh/host"
+  ssh-keygen -q -t ed25519 -N "" -f "$ssh/key"
+  port=$(/usr/bin/python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0))
+print(s.getsockname()[1])')
+  /usr/sbin/sshd -f /dev/null -o Port="$port" -o ListenAddress=127.0.0.1 -o HostKey="$ssh/host" \
+    -o AuthorizedKeysFile="$ssh/key.pub" -o StrictModes=no -o PidFile="$ssh/pid" -o UsePAM=no
+  for i in $(seq 100); do [ -s "$ssh/pid" ] && break || sleep 0.1; done
+  pid=$(cat "$ssh/pid")
+  trap 'kill $pid' RETURN
+  login="ssh -q -o BatchMode=yes -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null"
+  login="$login -i $ssh/key -p $port"
+  printf '%s@127.0.0.1 slots=2\n127.0.0.1 # again\n' "$(id -un)" >"$ssh/hosts.txt"
+  (cd "$work" && "$GOSSAMER" launch ssh/hosts.txt run.toml --out ssh-3 --ssh "$login" --port 17100 \
+    "${common[@]}") >"$work/ssh-3.log" 2>&1
+  check "ssh, 3" "$work/ssh-3"
+  (cd "$work" && exec "$GOSSAMER" launch ssh/hosts.txt run.toml --out ssh-left --ssh "$login" \
+    --port 17200 --set run.rounds=6000 "${common[@]:1}") >"$work/ssh-left.log" 2>&1 &
+  until grep -q "round 600/6000" "$work/ssh-left.log"; do sleep 0.05; done
+  kill -KILL $!
+  wait $! || true
+  for _ in $(seq 240); do
+    if [ "$(cat "$work"/ssh-left/log-*.jsonl | grep -c '"reason":"finished"')" = 3 ]; then break; fi
+    sleep 0.25
+  done
+  "$GOSSAMER" run "$work/run.toml" --quiet --set run.rounds=6000 --out "$work/one-6000" >/dev/null
+  check "ssh, launcher lost" "$work/ssh-left" "$(hash_of "$work/one-6000")"
+}
 
 # Debian's torchrun, of PyTorch 1.13 with Python 3.11, fails without -r 1 -t 1.
 test_torchrun() {
@@ -213,12 +246,12 @@ END
   check "Kubernetes" "$pods/digits" "$(hash_of "$pods/one")"
 }
 
-[ $# -gt 0 ] || set -- torchrun openmpi mpich slurm kubernetes
+[ $# -gt 0 ] || set -- ssh torchrun openmpi mpich slurm kubernetes
 for name in "$@"; do
   case "$name" in
-    torchrun | openmpi | mpich | slurm | kubernetes) "test_$name" ;;
+    ssh | torchrun | openmpi | mpich | slurm | kubernetes) "test_$name" ;;
     *)
-      echo "launchers: which? (there are torchrun, openmpi, mpich, slurm and kubernetes)" >&2
+      echo "launchers: which? (there are ssh, torchrun, openmpi, mpich, slurm and kubernetes)" >&2
       exit 2
       ;;
   esac

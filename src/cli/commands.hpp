@@ -14,6 +14,7 @@ namespace gossamer::cli {
 
 void add_run(CLI::App& app, int& exit_code);
 void add_peer(CLI::App& app, int& exit_code);
+void add_launch(CLI::App& app, int& exit_code);
 void add_topology(CLI::App& app, int& exit_code);
 void add_predict(CLI::App& app, int& exit_code);
 void add_list(CLI::App& app, int& exit_code);

@@ -17,6 +17,7 @@ int run_gossamer(int argc, char** argv) {
   int exit_code = 0;
   add_run(app, exit_code);
   add_peer(app, exit_code);
+  add_launch(app, exit_code);
   add_topology(app, exit_code);
   add_predict(app, exit_code);
   add_list(app, exit_code);

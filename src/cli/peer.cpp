@@ -1,6 +1,7 @@
 // gossamer peer CONFIG --id I: runs a peer of a network. All machines use the same file.
 #include <fmt/format.h>
 
+#include <csignal>
 #include <cstdlib>
 #include <memory>
 
@@ -26,6 +27,8 @@ struct PeerCommand {
 };
 
 Result<int> execute(const PeerCommand& command) {
+  // Who read the output may be gone, as a launcher's machine may: the network goes on.
+  std::signal(SIGPIPE, SIG_IGN);
   const Environment environment = [](const char* name) { return std::getenv(name); };
   GOSSAMER_TRY(Config config, command.config.load());
   GOSSAMER_TRY(const int nodes, node_count(config));
@@ -67,8 +70,8 @@ void add_peer(CLI::App& app, int& exit_code) {
   peer->add_option(
       "--id", command->id,
       "id of this peer, 0 to n-1; several in one process: 0,1 or 0-3. Default: "
-      "GOSSAMER_ID, or the rank of torchrun, Slurm, Open MPI or MPICH; where they start "
-      "fewer processes than peers, each hosts an equal part");
+      "GOSSAMER_ID, or the rank of gossamer launch, torchrun, Slurm, Open MPI or MPICH; where "
+      "they start fewer processes than peers, each hosts consecutive ids");
   peer->add_option(
       "--key", command->key,
       "file of this process's private key (default: net.key); gossamer keygen makes it");

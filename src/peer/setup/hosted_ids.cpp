@@ -44,8 +44,8 @@ Result<std::vector<int>> read_ids(const std::string& text, const std::string& or
 }
 
 /// The nodes of a process by its rank among the processes of the launcher.
-Result<std::vector<int>> ids_of_rank(const Launcher& launcher, const std::string& rank_text,
-                                     int nodes, const Environment& environment) {
+Result<std::vector<int>> ids_in_environment(const Launcher& launcher, const std::string& rank_text,
+                                            int nodes, const Environment& environment) {
   const char* size_text = environment(launcher.size);
   if (size_text == nullptr || nodes == 0) return read_ids(rank_text, launcher.rank);
   int rank = 0, size = 0;
@@ -58,13 +58,17 @@ Result<std::vector<int>> ids_of_rank(const Launcher& launcher, const std::string
                     "servers): start {}, "
                     "or set run.peers",
                     launcher.size, size, nodes, nodes == 1 ? "" : "s", nodes));
-  std::vector<int> ids;
-  const auto first = [&](std::int64_t r) { return static_cast<int>(r * nodes / size); };
-  for (int id = first(rank); id < first(rank + 1); ++id) ids.push_back(id);
-  return ids;
+  return ids_of_rank(rank, size, nodes);
 }
 
 }  // namespace
+
+std::vector<int> ids_of_rank(int rank, int size, int nodes) {
+  const auto first = [&](std::int64_t r) { return static_cast<int>(r * nodes / size); };
+  std::vector<int> ids;
+  for (int id = first(rank); id < first(rank + 1); ++id) ids.push_back(id);
+  return ids;
+}
 
 Result<int> node_count(const Config& config) {
   GOSSAMER_TRY(const auto algorithm,
@@ -79,7 +83,7 @@ Result<std::vector<int>> find_hosted_ids(const std::string& option, const std::s
   if (const char* ids = environment("GOSSAMER_ID")) return read_ids(ids, "GOSSAMER_ID");
   for (const Launcher& launcher : kLaunchers)
     if (const char* rank = environment(launcher.rank))
-      return ids_of_rank(launcher, rank, nodes, environment);
+      return ids_in_environment(launcher, rank, nodes, environment);
   return invalid_error(
       fmt::format("the id of this peer is missing: give {}, or set GOSSAMER_ID (RANK, "
                   "SLURM_PROCID, OMPI_COMM_WORLD_RANK and PMI_RANK are read too)",

@@ -12,13 +12,16 @@
 namespace gossamer::peer {
 
 /// The ids in `option`, of the form "3", "0,1" or "0-3"; if it is empty, those in GOSSAMER_ID; if
-/// there are none either, those of the rank that a launcher sets, r of p processes (RANK and
-/// WORLD_SIZE, SLURM_PROCID and SLURM_NTASKS, OMPI_COMM_WORLD_RANK and …_SIZE, PMI_RANK and
-/// PMI_SIZE). Of `nodes` nodes a process with a rank hosts ⌊rn/p⌋ to ⌊(r+1)n/p⌋ − 1; `nodes` = 0,
-/// or a launcher that does not say p: the node r. Ascending. `origin`: name of the option in
+/// there are none either, those of the rank that a launcher sets (kLaunchers in launchers.hpp), as
+/// in ids_of_rank(); `nodes` = 0, or a launcher that does not say how many processes there are: the
+/// node of that number. Ascending. `origin`: name of the option in
 /// messages. Errors (invalid): no id, or none of this form; more processes than nodes.
 Result<std::vector<int>> find_hosted_ids(const std::string& option, const std::string& origin,
                                          int nodes, const Environment& environment);
+
+/// The nodes ⌊rn/p⌋ to ⌊(r+1)n/p⌋ − 1 of n = `nodes`, which the process of rank r of p = `size`
+/// hosts. p is at most n.
+std::vector<int> ids_of_rank(int rank, int size, int nodes);
 
 /// The nodes of the run that `config` describes: its peers and the servers of its algorithm. Errors
 /// as of gossip::make_algorithm.

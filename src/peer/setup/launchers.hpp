@@ -11,9 +11,10 @@ struct Launcher {
   const char* local_size;  ///< number of processes on the machine
 };
 
-/// In order of precedence: torchrun, Open MPI, MPICH, Slurm (srun). Slurm is last, as its job
-/// scripts have a rank of their own, 0, which mpirun passes on to all processes.
+/// In order of precedence: gossamer launch, torchrun, Open MPI, MPICH, Slurm (srun). Slurm is last,
+/// as its job scripts have a rank of their own, 0, which mpirun passes on to all processes.
 inline constexpr Launcher kLaunchers[] = {
+    {"GOSSAMER_RANK", "GOSSAMER_SIZE", "GOSSAMER_LOCAL_RANK", "GOSSAMER_LOCAL_SIZE"},
     {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"},
     {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
      "OMPI_COMM_WORLD_LOCAL_SIZE"},

@@ -37,6 +37,7 @@ ORDER = {
         "attack",
         "privacy",
         "setup",
+        "launch",
         "log",
         "checkpoint",
         "prediction",

@@ -1,0 +1,167 @@
+// gossamer launch HOSTS CONFIG: runs a network on machines that ssh reaches.
+#include <fmt/format.h>
+#include <stdlib.h>
+
+#include <filesystem>
+#include <memory>
+#include <sstream>
+
+#include "base/printable.hpp"
+#include "cli/commands.hpp"
+#include "net/io/address.hpp"
+#include "peer/launch/launch_plan.hpp"
+#include "peer/launch/launched_processes.hpp"
+#include "peer/setup/hosted_ids.hpp"
+
+namespace gossamer::cli {
+
+using namespace peer;
+namespace fs = std::filesystem;
+namespace {
+
+constexpr int kOfSsh = 255;  // its exit code where it cannot connect, or loses the connection
+
+struct LaunchCommand {
+  std::string hosts;
+  ConfigOptions config;
+  std::string key, resume = "none", ssh = "ssh -o BatchMode=yes", program, directory;
+  int port = 7000;
+  bool quiet = false;
+
+  /// Of the command `peer`.
+  std::vector<std::string> arguments() const {
+    std::vector<std::string> arguments;
+    if (!config.path.empty()) arguments.push_back(config.path);
+    const auto add = [&](const char* option, const std::string& value) {
+      if (!value.empty()) arguments.insert(arguments.end(), {option, value});
+    };
+    for (const Override& override : config.overrides) add("--set", override);
+    add("--out", config.out);
+    add("--key", key);
+    if (resume != "none") add("--resume", resume);
+    return arguments;
+  }
+};
+
+/// A folder in which the processes of this machine meet, for as long as the object lives.
+class MeetingFolder {
+ public:
+  static Result<MeetingFolder> make() {
+    std::string path = (fs::temp_directory_path() / "gossamer-XXXXXX").string();
+    if (::mkdtemp(path.data()) == nullptr)
+      return data_error(fmt::format("{}: the folder cannot be made", path));
+    return MeetingFolder(path);
+  }
+  MeetingFolder(MeetingFolder&& other) noexcept : path_(std::exchange(other.path_, {})) {}
+  MeetingFolder& operator=(MeetingFolder&&) = delete;
+  ~MeetingFolder() {
+    std::error_code ignored;
+    if (!path_.empty()) fs::remove_all(path_, ignored);
+  }
+  const std::string& path() const { return path_; }
+
+ private:
+  explicit MeetingFolder(std::string path) : path_(std::move(path)) {}
+  std::string path_;
+};
+
+std::vector<std::string> words_of(const std::string& text) {
+  std::istringstream stream(text);
+  std::vector<std::string> words;
+  for (std::string word; stream >> word;) words.push_back(word);
+  return words;
+}
+
+std::string end_of(const PlannedProcess& process, int code) {
+  const std::string peers =
+      fmt::format("{} {} on {}", process.ids.find('-') == std::string::npos ? "peer" : "peers",
+                  process.ids, process.host);
+  if (code == kOfSsh && process.command.front() != "sh")
+    return fmt::format("{}: {} cannot connect, or the connection broke; the process may go on",
+                       peers, process.command.front());
+  if (code > 128 && code != static_cast<int>(ErrorKind::interrupted))
+    return fmt::format("{} ended by signal {}", peers, code - 128);
+  return fmt::format("{} ended with exit code {}", peers, code);
+}
+
+Result<int> execute(LaunchCommand command) {
+  GOSSAMER_TRY(const std::vector<LaunchHost> hosts, read_hosts(command.hosts));
+  GOSSAMER_TRY(const Config config, command.config.load());
+  LaunchRequest request;
+  request.hosts = hosts;
+  GOSSAMER_TRY(request.nodes, node_count(config));
+  request.ssh = words_of(command.ssh);
+  if (request.ssh.empty()) return invalid_error("--ssh: there is no program in it");
+  request.directory = command.directory.empty() ? fs::current_path().string() : command.directory;
+  request.program =
+      command.program.empty() ? fs::read_symlink("/proc/self/exe").string() : command.program;
+  std::optional<MeetingFolder> meeting;
+  if (config.net.peers.empty() && config.net.rendezvous.empty()) {
+    if (hosts.front().is_local()) {
+      GOSSAMER_TRY(MeetingFolder folder, MeetingFolder::make());
+      command.config.overrides.push_back("net.rendezvous=" + folder.path());
+      meeting.emplace(std::move(folder));
+    } else {
+      request.port = command.port;
+      net::NetOptions options = config.net;
+      if (!command.key.empty()) options.key = command.key;
+      GOSSAMER_TRY_STATUS(net::check_reach(
+          options, {hosts.front().address, static_cast<std::uint16_t>(command.port)},
+          command.hosts + ":"));
+    }
+  }
+  request.arguments = command.arguments();
+  request.quiet = command.quiet;
+  GOSSAMER_TRY(const std::vector<PlannedProcess> planned, plan_launch(request));
+  const LaunchEvents events{
+      [&planned](std::size_t k, const std::string& line, bool error) {
+        // A terminal or a file that is gone ends no network.
+        std::FILE* const to = error ? stderr : stdout;
+        std::fputs(fmt::format("[{}] {}\n", planned[k].ids, printable(line)).c_str(), to);
+        std::fflush(to);
+      },
+      [&planned](std::size_t k, int code) {
+        if (code != 0) print_message(end_of(planned[k], code));
+      }};
+  GOSSAMER_TRY(const std::vector<int> codes, run_processes(planned, events));
+  const auto failed = std::ranges::find_if(codes, [](int code) { return code != 0; });
+  if (failed == codes.end() && !command.quiet)
+    fmt::print("{} process{} finished\n", codes.size(), codes.size() == 1 ? "" : "es");
+  return failed == codes.end() ? 0 : *failed;
+}
+
+}  // namespace
+
+void add_launch(CLI::App& app, int& exit_code) {
+  auto command = std::make_shared<LaunchCommand>();
+  CLI::App* launch = app.add_subcommand(
+      "launch", "run a network on machines that ssh reaches, or several processes on this one");
+  launch
+      ->add_option("hosts", command->hosts,
+                   "file of the machines, one a line: [user@]name [slots=N] [address=NAME], with "
+                   "N processes (default: 1); localhost alone needs no ssh")
+      ->required();
+  command->config.add_to(*launch);
+  launch->add_option("--key", command->key, "as of gossamer peer; a path on every machine");
+  add_resume(*launch, command->resume);
+  launch
+      ->add_option("--port", command->port,
+                   "the first process of a machine listens on this port, the next one on the "
+                   "next, unless net.peers or net.rendezvous is set")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 65535));
+  launch->add_option("--directory", command->directory,
+                     "folder on every machine in which the processes run, with the configuration "
+                     "(default: this one)");
+  launch->add_option("--program", command->program,
+                     "path of gossamer on every machine (default: this program's)");
+  launch->add_option("--ssh", command->ssh, "program that reaches a machine, and its options")
+      ->capture_default_str();
+  launch->add_flag("--quiet,-q", command->quiet, "print no progress");
+  launch->callback([command, &exit_code] {
+    auto result = execute(*command);
+    exit_code = result.ok() ? *result : print_error(result.error());
+  });
+}
+
+}  // namespace gossamer::cli

@@ -1,0 +1,94 @@
+#include "peer/launch/host_file.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "base/input_file.hpp"
+
+namespace gossamer::peer {
+namespace {
+
+constexpr std::uint64_t kMaxFileBytes = 1 << 20;
+constexpr int kMaxSlots = 65535;
+
+bool is_name(std::string_view text) {
+  constexpr std::string_view kOthers = ".-_:@[]";
+  return !text.empty() && text.front() != '-' && std::ranges::all_of(text, [&](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+           kOthers.find(c) != std::string_view::npos;
+  });
+}
+
+std::vector<std::string_view> words_of(std::string_view line) {
+  constexpr std::string_view kBlanks = " \t\r";
+  std::vector<std::string_view> words;
+  line = line.substr(0, line.find('#'));
+  for (std::size_t begin = 0;
+       (begin = line.find_first_not_of(kBlanks, begin)) != std::string_view::npos;) {
+    const std::size_t end = std::min(line.find_first_of(kBlanks, begin), line.size());
+    words.push_back(line.substr(begin, end - begin));
+    begin = end;
+  }
+  return words;
+}
+
+/// One line that is not empty. `where` names it.
+Result<LaunchHost> read_host(const std::vector<std::string_view>& words, const std::string& where) {
+  if (!is_name(words.front()))
+    return invalid_error(
+        fmt::format("{}: '{}' is no host; write [user@]name, then slots=N for several processes",
+                    where, words.front()));
+  LaunchHost host;
+  host.login = words.front();
+  host.address = words.front().substr(words.front().find('@') + 1);
+  for (const std::string_view word : std::span(words).subspan(1)) {
+    const std::string_view key = word.substr(0, word.find('=')),
+                           value = word.substr(std::min(word.size(), key.size() + 1));
+    if (key == "slots") {
+      const auto [end, failure] =
+          std::from_chars(value.data(), value.data() + value.size(), host.slots);
+      if (failure != std::errc() || end != value.data() + value.size() || host.slots < 1 ||
+          host.slots > kMaxSlots)
+        return invalid_error(
+            fmt::format("{}: '{}' is not slots=1 to slots={}", where, word, kMaxSlots));
+    } else if (key == "address" && is_name(value)) {
+      host.address = value;
+    } else {
+      return invalid_error(fmt::format(
+          "{}: '{}' is neither slots=N nor address=NAME; put each host on a line of its own", where,
+          word));
+    }
+  }
+  return host;
+}
+
+}  // namespace
+
+Result<std::vector<LaunchHost>> parse_hosts(std::string_view text, const std::string& origin) {
+  std::vector<LaunchHost> hosts;
+  int number = 0;
+  for (std::size_t begin = 0; begin < text.size(); ++number) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    const auto words = words_of(text.substr(begin, end - begin));
+    begin = end + 1;
+    if (words.empty()) continue;
+    GOSSAMER_TRY(LaunchHost host, read_host(words, fmt::format("{}:{}", origin, number + 1)));
+    hosts.push_back(std::move(host));
+  }
+  if (hosts.empty())
+    return invalid_error(fmt::format("{}: there is no host in it; write one a line", origin));
+  const auto local = std::ranges::count_if(hosts, &LaunchHost::is_local);
+  if (local > 0 && local < std::ssize(hosts))
+    return invalid_error(fmt::format(
+        "{}: other machines cannot reach localhost; write the name of this machine", origin));
+  return hosts;
+}
+
+Result<std::vector<LaunchHost>> read_hosts(const std::filesystem::path& path) {
+  GOSSAMER_TRY(const std::string text, read_file(path, kMaxFileBytes));
+  return parse_hosts(text, path.string());
+}
+
+}  // namespace gossamer::peer

@@ -1,0 +1,120 @@
+#include "peer/launch/launch_plan.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "net/io/address.hpp"
+#include "peer/setup/hosted_ids.hpp"
+#include "peer/setup/launchers.hpp"
+
+namespace gossamer::peer {
+namespace {
+
+constexpr int kMaxPort = 65535;
+
+struct Slot {
+  const LaunchHost* host = nullptr;
+  int index = 0;  ///< among the slots of the machine, wherever the file lists them
+  int count = 0;  ///< slots of the machine
+};
+
+std::vector<Slot> slots_of(const std::vector<LaunchHost>& hosts) {
+  std::vector<Slot> slots;
+  for (const LaunchHost& host : hosts)
+    for (int s = 0; s < host.slots; ++s) slots.push_back({&host});
+  for (Slot& slot : slots)
+    for (const Slot& other : slots) {
+      if (other.host->address != slot.host->address) continue;
+      ++slot.count;
+      if (&other < &slot) ++slot.index;
+    }
+  return slots;
+}
+
+std::string ids_text(const std::vector<int>& ids) {
+  return ids.size() == 1 ? fmt::format("{}", ids.front())
+                         : fmt::format("{}-{}", ids.front(), ids.back());
+}
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : " ") + shell_quoted(word);
+  return text;
+}
+
+/// The shell's own input stays open beside the process, in a shell of its own that turns lines
+/// into signals. Under sh, a background process has no input unless it is given one.
+std::string script_of(const LaunchRequest& request, const std::vector<std::string>& variables,
+                      const std::vector<std::string>& command) {
+  return fmt::format(
+      "exec 3<&0 </dev/null; cd {} || exit 3; unset GOSSAMER_ID; {} {} 3<&- & process=$!; "
+      "(while read -r line; do kill -TERM $process; done) <&3 >/dev/null 2>&1 & reader=$!; "
+      "exec 3<&-; wait $process; code=$?; kill $reader 2>/dev/null; exit $code",
+      shell_quoted(request.directory), fmt::join(variables, " "), joined(command));
+}
+
+}  // namespace
+
+std::string shell_quoted(const std::string& word) {
+  std::string quoted = "'";
+  for (const char c : word) {
+    if (c == '\'') quoted += "'\\''";
+    else quoted += c;
+  }
+  return quoted + "'";
+}
+
+Result<std::vector<PlannedProcess>> plan_launch(const LaunchRequest& request) {
+  const std::vector<Slot> slots = slots_of(request.hosts);
+  const int size = static_cast<int>(slots.size());
+  if (size > request.nodes)
+    return invalid_error(fmt::format(
+        "the hosts have {} slots, and the network has {} node{} (peers and servers): remove {}, or "
+        "set run.peers",
+        size, request.nodes, request.nodes == 1 ? "" : "s", size - request.nodes));
+  std::vector<std::string> addresses;  // of the nodes
+  for (int r = 0; r < size && request.port > 0; ++r) {
+    const Slot& slot = slots[static_cast<std::size_t>(r)];
+    const int port = request.port + slot.index;
+    if (port > kMaxPort)
+      return invalid_error(
+          fmt::format("--port: slot {} of {} would listen on port {}; choose a "
+                      "lower port",
+                      slot.index, slot.host->login, port));
+    const auto ids = ids_of_rank(r, size, request.nodes);
+    addresses.insert(addresses.end(), ids.size(),
+                     net::to_string({slot.host->address, static_cast<std::uint16_t>(port)}));
+  }
+  const Launcher& names = kLaunchers[0];
+  std::vector<PlannedProcess> planned;
+  for (int r = 0; r < size; ++r) {
+    const Slot& slot = slots[static_cast<std::size_t>(r)];
+    std::vector<std::string> command{request.program, "peer"};
+    command.insert(command.end(), request.arguments.begin(), request.arguments.end());
+    if (r > 0 || request.quiet) command.emplace_back("--quiet");
+    if (request.port > 0)
+      for (const std::string& set :
+           {fmt::format("net.peers={}", fmt::join(addresses, ",")),
+            fmt::format("net.listen=0.0.0.0:{}", request.port + slot.index)})
+        command.insert(command.end(), {"--set", set});
+    const std::string script =
+        script_of(request,
+                  {fmt::format("{}={}", names.rank, r), fmt::format("{}={}", names.size, size),
+                   fmt::format("{}={}", names.local_rank, slot.index),
+                   fmt::format("{}={}", names.local_size, slot.count)},
+                  command);
+    PlannedProcess process{ids_text(ids_of_rank(r, size, request.nodes)), slot.host->login, {}};
+    if (slot.host->is_local()) {
+      process.command = {"sh", "-c", script};
+    } else {
+      process.command = request.ssh;
+      // Whatever the user's shell there is, it only starts sh.
+      process.command.insert(process.command.end(),
+                             {"--", slot.host->login, "exec sh -c " + shell_quoted(script)});
+    }
+    planned.push_back(std::move(process));
+  }
+  return planned;
+}
+
+}  // namespace gossamer::peer

@@ -1,0 +1,43 @@
+// What `gossamer launch` starts on which machine.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "peer/launch/host_file.hpp"
+
+namespace gossamer::peer {
+
+struct LaunchRequest {
+  std::vector<LaunchHost> hosts;
+  int nodes = 0;                       ///< peers and servers of the network
+  std::vector<std::string> ssh;        ///< the program, and its options
+  std::string directory;               ///< in which processes run; it is the same on all machines
+  std::string program;                 ///< the path of gossamer on every machine
+  std::vector<std::string> arguments;  ///< of the command `peer`, but --quiet
+  bool quiet = false;                  ///< no progress; otherwise the first process prints it
+  /// Processes get addresses: slot s of a host listens on port + s, on every IPv4 interface. 0: the
+  /// configuration says how they find each other.
+  int port = 0;
+};
+
+struct PlannedProcess {
+  std::string ids;                   ///< "0-3": the peers and servers that it hosts
+  std::string host;                  ///< as in the host file
+  std::vector<std::string> command;  ///< program and arguments, to be run on this machine
+};
+
+/// One process for each slot, in order. Errors (invalid): more processes than peers and servers; a
+/// port beyond 65,535.
+///
+/// A process runs under a shell on its machine. A line on the shell's standard input sends it
+/// SIGTERM; the end of the input does nothing, so a network does not end with the terminal, or the
+/// machine, that it was launched from. The process learns its rank from the environment, as under
+/// other launchers (peer/setup/launchers.hpp).
+Result<std::vector<PlannedProcess>> plan_launch(const LaunchRequest& request);
+
+/// `word` as one word of a POSIX shell, whatever it contains.
+std::string shell_quoted(const std::string& word);
+
+}  // namespace gossamer::peer

@@ -1,0 +1,224 @@
+#include "peer/launch/launched_processes.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <spawn.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <utility>
+
+extern char** environ;
+
+namespace gossamer::peer {
+namespace {
+
+/// A longer line of a process is passed on in parts.
+constexpr std::size_t kMaxLineBytes = 64 << 10;
+
+class Descriptor {
+ public:
+  explicit Descriptor(int number = -1) : number_(number) {}
+  Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
+  Descriptor& operator=(Descriptor&& other) noexcept {
+    close();
+    number_ = std::exchange(other.number_, -1);
+    return *this;
+  }
+  ~Descriptor() { close(); }
+  int get() const { return number_; }
+  bool open() const { return number_ >= 0; }
+  void close() {
+    if (open()) ::close(std::exchange(number_, -1));
+  }
+
+ private:
+  int number_;
+};
+
+/// What a process writes, in lines.
+struct Output {
+  Descriptor from;
+  std::string begun;  ///< of a line
+
+  /// Passes complete lines on; at the end of the output the rest too.
+  void read(const std::function<void(const std::string&)>& on_line) {
+    std::array<char, 1 << 14> buffer;
+    const ssize_t count = ::read(from.get(), buffer.data(), buffer.size());
+    if (count < 0 && (errno == EAGAIN || errno == EINTR)) return;
+    if (count <= 0) from.close();
+    else begun.append(buffer.data(), static_cast<std::size_t>(count));
+    std::size_t begin = 0;
+    for (std::size_t end = 0; (end = begun.find('\n', begin)) != std::string::npos; begin = end + 1)
+      on_line(begun.substr(begin, end - begin));
+    begun.erase(0, begin);
+    if (begun.empty() || (from.open() && begun.size() < kMaxLineBytes)) return;
+    on_line(begun);
+    begun.clear();
+  }
+};
+
+struct Process {
+  pid_t id = -1;
+  Descriptor input;
+  std::array<Output, 2> outputs;  ///< standard output and error
+  int code = -1;                  ///< −1: it runs
+};
+
+Error cannot_start(const PlannedProcess& planned, const char* what, int reason) {
+  return data_error(
+      fmt::format("{}: cannot {}: {}", planned.command.front(), what, std::strerror(reason)));
+}
+
+/// Between this process and one that it starts.
+struct Pipe {
+  Descriptor own, childs;
+
+  static Result<Pipe> make(const PlannedProcess& planned, bool to_child) {
+    std::array<int, 2> ends{};
+    if (::pipe2(ends.data(), O_CLOEXEC) != 0) return cannot_start(planned, "make a pipe", errno);
+    Pipe pipe{Descriptor(ends[to_child ? 1 : 0]), Descriptor(ends[to_child ? 0 : 1])};
+    ::fcntl(pipe.own.get(), F_SETFL, O_NONBLOCK);
+    return pipe;
+  }
+};
+
+/// In a process group of its own: the terminal's interrupts reach this process alone.
+Result<Process> start(const PlannedProcess& planned) {
+  GOSSAMER_TRY(Pipe input, Pipe::make(planned, true));
+  GOSSAMER_TRY(Pipe output, Pipe::make(planned, false));
+  GOSSAMER_TRY(Pipe error, Pipe::make(planned, false));
+  posix_spawn_file_actions_t actions;
+  ::posix_spawn_file_actions_init(&actions);
+  const std::array<const Pipe*, 3> pipes{&input, &output, &error};
+  for (std::size_t k = 0; k < pipes.size(); ++k)
+    ::posix_spawn_file_actions_adddup2(&actions, pipes[k]->childs.get(), static_cast<int>(k));
+  posix_spawnattr_t attributes;
+  ::posix_spawnattr_init(&attributes);
+  sigset_t none, all;
+  ::sigemptyset(&none);
+  ::sigfillset(&all);
+  ::posix_spawnattr_setsigmask(&attributes, &none);
+  ::posix_spawnattr_setsigdefault(&attributes, &all);
+  ::posix_spawnattr_setpgroup(&attributes, 0);
+  ::posix_spawnattr_setflags(
+      &attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
+  std::vector<char*> words;
+  for (const std::string& word : planned.command) words.push_back(const_cast<char*>(word.c_str()));
+  words.push_back(nullptr);
+  Process process;
+  const int failure =
+      ::posix_spawnp(&process.id, words.front(), &actions, &attributes, words.data(), environ);
+  ::posix_spawnattr_destroy(&attributes);
+  ::posix_spawn_file_actions_destroy(&actions);
+  if (failure != 0) return cannot_start(planned, "be started", failure);
+  process.input = std::move(input.own);
+  process.outputs[0].from = std::move(output.own);
+  process.outputs[1].from = std::move(error.own);
+  return process;
+}
+
+class Processes {
+ public:
+  Processes(const LaunchEvents& events) : events_(events) {
+    ::signal(SIGPIPE, SIG_IGN);  // a process may be gone when a line is sent to it
+    sigset_t mask;
+    ::sigemptyset(&mask);
+    for (const int signal : {SIGINT, SIGTERM, SIGCHLD}) ::sigaddset(&mask, signal);
+    ::sigprocmask(SIG_BLOCK, &mask, nullptr);
+    signals_ = Descriptor(::signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK));
+  }
+  Processes(const Processes&) = delete;
+  ~Processes() { kill(); }
+
+  Status start_all(const std::vector<PlannedProcess>& planned) {
+    for (const PlannedProcess& each : planned) {
+      GOSSAMER_TRY(Process process, start(each));
+      processes_.push_back(std::move(process));
+    }
+    return {};
+  }
+
+  std::vector<int> wait() {
+    while (step()) {
+    }
+    std::vector<int> codes;
+    for (const Process& process : processes_) codes.push_back(process.code);
+    return codes;
+  }
+
+ private:
+  /// Waits for output or a signal. False: all processes have ended, and their output is read.
+  bool step() {
+    std::vector<pollfd> polled{{signals_.get(), POLLIN, 0}};
+    std::vector<std::pair<std::size_t, std::size_t>> outputs;  // of which process
+    bool running = false;
+    for (std::size_t k = 0; k < processes_.size(); ++k) {
+      running = running || processes_[k].code < 0;
+      for (std::size_t s = 0; s < 2; ++s)
+        if (processes_[k].outputs[s].from.open()) {
+          polled.push_back({processes_[k].outputs[s].from.get(), POLLIN, 0});
+          outputs.emplace_back(k, s);
+        }
+    }
+    // What an ended process has left in its pipes is there; a descendant may keep them open.
+    const int ready = ::poll(polled.data(), polled.size(), running ? -1 : 0);
+    if (ready == 0) return false;
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      if (polled[i + 1].revents == 0) continue;
+      const auto [k, s] = outputs[i];
+      processes_[k].outputs[s].read(
+          [&, k = k, s = s](const std::string& line) { events_.on_line(k, line, s == 1); });
+    }
+    signalfd_siginfo signal{};
+    while (::read(signals_.get(), &signal, sizeof signal) == sizeof signal)
+      if (signal.ssi_signo != SIGCHLD) interrupt();
+    reap();
+    return true;
+  }
+
+  void interrupt() {
+    if (++interrupts_ > 2) return kill();
+    for (Process& process : processes_)
+      if (process.code < 0) {
+        [[maybe_unused]] const ssize_t count = ::write(process.input.get(), "stop\n", 5);
+      }
+  }
+
+  void kill() {
+    for (const Process& process : processes_)
+      if (process.code < 0) ::kill(-process.id, SIGKILL);
+  }
+
+  void reap() {
+    for (std::size_t k = 0; k < processes_.size(); ++k) {
+      Process& process = processes_[k];
+      int status = 0;
+      if (process.code >= 0 || ::waitpid(process.id, &status, WNOHANG) != process.id) continue;
+      process.code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+      events_.on_end(k, process.code);
+    }
+  }
+
+  const LaunchEvents& events_;
+  Descriptor signals_;
+  std::vector<Process> processes_;
+  int interrupts_ = 0;
+};
+
+}  // namespace
+
+Result<std::vector<int>> run_processes(const std::vector<PlannedProcess>& planned,
+                                       const LaunchEvents& events) {
+  Processes processes(events);
+  GOSSAMER_TRY_STATUS(processes.start_all(planned));
+  return processes.wait();
+}
+
+}  // namespace gossamer::peer

@@ -1,0 +1,28 @@
+// The processes that `gossamer launch` has started on this machine, ssh among them.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "peer/launch/launch_plan.hpp"
+
+namespace gossamer::peer {
+
+struct LaunchEvents {
+  /// A line of output of process k, without its end; of standard error if `error`.
+  std::function<void(std::size_t k, const std::string& line, bool error)> on_line;
+  /// Process k has ended, with an exit code, or with 128 plus the number of the signal.
+  std::function<void(std::size_t k, int code)> on_end;
+};
+
+/// Starts the processes, and returns their exit codes once all have ended; the others go on when
+/// one ends. The first and the second SIGINT or SIGTERM that this process receives go to all of
+/// them; the third one kills those of this machine. Errors (data): a program cannot be started; the
+/// processes that were started before it are killed. Blocks SIGINT, SIGTERM and SIGCHLD of the
+/// calling thread, which must be the only one, and ignores SIGPIPE, for good.
+Result<std::vector<int>> run_processes(const std::vector<PlannedProcess>& planned,
+                                       const LaunchEvents& events);
+
+}  // namespace gossamer::peer

@@ -1,0 +1,170 @@
+"""`gossamer launch`: processes on this machine, and through a program in the place of ssh."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+from network_test_util import wait_until
+
+ROUNDS = 40
+LONG = 3000  # rounds that outlast what a test does to the network
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "run.toml").write_text(
+        "[run]\npeers = 6\n[data]\nbatch = 8\n[local]\nthreads = 1\n", encoding="utf-8"
+    )
+    (tmp_path / "local.txt").write_text("localhost slots=4\n", encoding="utf-8")
+    (tmp_path / "remote.txt").write_text("node1 slots=2\nalice@node2\n", encoding="utf-8")
+    # What sshd does: the user's shell runs the last argument.
+    (tmp_path / "fake_ssh").write_text(
+        '#!/bin/sh\necho "$#: $1 $2 $3" >>"$0.calls"\nfor last; do :; done\nexec sh -c "$last"\n',
+        encoding="utf-8",
+    )
+    (tmp_path / "fake_ssh").chmod(0o755)
+    return tmp_path
+
+
+def command(gossamer: Path, hosts: str, rounds: int, *more: str) -> list[str]:
+    sets = ("--set", f"run.rounds={rounds}")
+    return [str(gossamer), "launch", hosts, "run.toml", "--out", "net", *sets, *more]
+
+
+def launch(gossamer: Path, folder: Path, *arguments: str, **options: str) -> tuple[int, str, str]:
+    hosts = options.get("hosts", "local.txt")
+    done = subprocess.run(
+        command(gossamer, hosts, ROUNDS, *arguments),
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+def final_hash(gossamer: Path, folder: Path, run: str) -> str:
+    done = subprocess.run(
+        [gossamer, "collect", run], cwd=folder, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+    (line,) = (line for line in done.stdout.splitlines() if "final hash" in line)
+    return line.split()[-1]
+
+
+def expected_hash(gossamer: Path, folder: Path) -> str:
+    subprocess.run(
+        [gossamer, "run", "run.toml", "--quiet", "--out", "one"]
+        + ["--set", f"run.rounds={ROUNDS}"],
+        cwd=folder,
+        check=True,
+        capture_output=True,
+        timeout=60,
+    )
+    return final_hash(gossamer, folder, "one")
+
+
+def pids_of(folder: Path, rank: int) -> list[int]:
+    """The peer process of a rank; its shell, which has the same folder, has no rank."""
+    found = []
+    for process in Path("/proc").iterdir():
+        try:
+            here = process.name.isdigit() and (process / "cwd").readlink() == folder.resolve()
+            variables = (process / "environ").read_bytes().split(b"\0") if here else []
+        except OSError:
+            continue
+        if f"GOSSAMER_RANK={rank}".encode() in variables:
+            found.append(int(process.name))
+    return found
+
+
+def test_processes_of_this_machine_have_the_bits_of_one(gossamer: Path, folder: Path) -> None:
+    code, out, err = launch(gossamer, folder)
+    assert code == 0, err
+    assert out.splitlines()[-1] == "4 processes finished"
+    assert "[0] gossamer: " not in err and "[0] round 40/40" in err
+    assert final_hash(gossamer, folder, "net") == expected_hash(gossamer, folder)
+
+
+def test_machines_are_reached_through_ssh(gossamer: Path, folder: Path) -> None:
+    options = ("--ssh", f"{folder}/fake_ssh -q", "--set", f"net.rendezvous={folder}/meet", "-q")
+    code, out, err = launch(gossamer, folder, *options, hosts="remote.txt")
+    assert (code, out, err) == (0, "", "")
+    calls = (folder / "fake_ssh.calls").read_text(encoding="utf-8").splitlines()
+    assert sorted(calls) == ["4: -q -- alice@node2", "4: -q -- node1", "4: -q -- node1"]
+    assert final_hash(gossamer, folder, "net") == expected_hash(gossamer, folder)
+
+
+def test_the_others_go_on_when_a_process_is_killed(gossamer: Path, folder: Path) -> None:
+    with subprocess.Popen(
+        command(gossamer, "local.txt", LONG),
+        cwd=folder,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stderr is not None
+        assert "round 300/3000" in process.stderr.readline()
+        (victim,) = pids_of(folder, 2)
+        os.kill(victim, signal.SIGKILL)
+        lines = process.stderr.read().splitlines()
+    assert process.returncode == 128 + signal.SIGKILL
+    assert "gossamer: peer 3 on localhost ended by signal 9" in lines
+    assert any("round 3000/3000" in line for line in lines)
+
+
+def test_an_interrupt_reaches_every_process(gossamer: Path, folder: Path) -> None:
+    options = ("--ssh", f"{folder}/fake_ssh", "--set", f"net.rendezvous={folder}/meet")
+    with subprocess.Popen(
+        command(gossamer, "remote.txt", 10 * LONG, *options),
+        cwd=folder,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stderr is not None
+        assert "round 3000/30000" in process.stderr.readline()
+        process.send_signal(signal.SIGINT)
+        lines = process.stderr.read().splitlines()
+    assert process.returncode == 130, lines
+    assert [line for line in lines if "exit code 130" in line and line.startswith("gossamer: ")]
+    assert not any(pids_of(folder, rank) for rank in range(3))
+
+
+def test_a_network_outlives_its_launcher(gossamer: Path, folder: Path) -> None:
+    with subprocess.Popen(
+        command(gossamer, "local.txt", LONG),
+        cwd=folder,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stderr is not None
+        assert "round 300/3000" in process.stderr.readline()
+        process.kill()
+    wait_until("every process ends", lambda: not any(pids_of(folder, rank) for rank in range(4)))
+    assert final_hash(gossamer, folder, "net")  # collect refuses a network that is not whole
+
+
+def test_what_cannot_be_launched_is_named(gossamer: Path, folder: Path) -> None:
+    code, _, err = launch(gossamer, folder, hosts="missing.txt")
+    assert code == 3 and "missing.txt" in err
+    code, _, err = launch(gossamer, folder, hosts="remote.txt")
+    assert code == 2 and "remote.txt: node1:7000 can be reached from other machines" in err
+    code, _, err = launch(gossamer, folder, "--set", "run.peers=3")
+    assert code == 2 and "the hosts have 4 slots, and the network has 3 nodes" in err
+    code, _, err = launch(
+        gossamer, folder, "--ssh", "no-such-ssh", "--set", "net.insecure=true", hosts="remote.txt"
+    )
+    assert code == 3
+    assert err == "gossamer: no-such-ssh: cannot be started: No such file or directory\n"
+    code, _, err = launch(gossamer, folder, "--directory", "/no/such/folder")
+    assert code == 3 and "on localhost ended with exit code 3" in err
+    code, _, err = launch(
+        gossamer, folder, "--ssh", "false", "--set", "net.insecure=true", hosts="remote.txt"
+    )
+    assert code == 1 and "gossamer: peers 4-5 on alice@node2 ended with exit code 1\n" in err
