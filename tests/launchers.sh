@@ -2,7 +2,7 @@
 # Starts networks with real launchers, compares their final hash with that of one process, and kills
 # a process of a Slurm job that goes on without it. Checks the files of deploy/ for Kubernetes and
 # Compose: the settings in processes of this machine, and the form against published schemas.
-#   tests/launchers.sh [ssh] [torchrun] [openmpi] [mpich] [slurm] [kubernetes]    without a name: all
+#   tests/launchers.sh [ssh] [torchrun] [openmpi] [mpich] [slurm] [kubernetes]  no name: all
 # Needs the release build, Debian's openssh-server, python3-torch, openmpi-bin, mpich, slurmctld,
 # slurmd, slurm-client and munge, and root for Slurm, of which it starts four nodes here, in build/;
 # for the schemas PyPI.
