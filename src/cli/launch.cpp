@@ -24,7 +24,8 @@ constexpr int kOfSsh = 255;  // its exit code where it cannot connect, or loses 
 struct LaunchCommand {
   std::string hosts;
   ConfigOptions config;
-  std::string key, resume = "none", ssh = "ssh -o BatchMode=yes", program, directory;
+  std::string key, resume = "none", ssh = "ssh -o BatchMode=yes -o ServerAliveInterval=15", program,
+                   directory;
   int port = 7000;
   bool quiet = false;
 

@@ -118,6 +118,7 @@ RunTotals totals_of(const std::vector<ProcessLog>& logs) {
   const bool is_virtual = logs.front().header.at("time") == "virtual";
   RunTotals totals;
   totals.rounds = std::numeric_limits<std::uint64_t>::max();
+  totals.deviations.emplace();
   totals.virtual_seconds = is_virtual ? 0 : std::numeric_limits<double>::quiet_NaN();
   constexpr double kNotMeasured = std::numeric_limits<double>::quiet_NaN();
   std::map<int, double> losses, epsilons;
@@ -144,6 +145,9 @@ RunTotals totals_of(const std::vector<ProcessLog>& logs) {
       return value.is_null() ? kNotMeasured : value.get<double>();
     };
     for (const Json& record : log.records) {
+      if (record_type(record) == "deviations")
+        for (const Json& deviation : record.at("deviations"))
+          ++(*totals.deviations)[deviation.at("from").get<int>()];
       if (record_type(record) != "round") continue;
       const int peer = record.at("peer");
       if (peer >= log.peers) continue;

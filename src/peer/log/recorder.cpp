@@ -246,7 +246,8 @@ Status Recorder::open_account() {
   std::string settings = fmt::format("{} {}", setup_.config.shared_hash(),
                                      setup_.workload->spec().privacy->noise_multiplier);
   for (std::size_t i = 0; i < workers(); ++i)
-    settings += fmt::format(" {}", setup_.workload->trainer()->shard_size(hosted_[i]));
+    settings +=
+        fmt::format(" {}:{}", hosted_[i], setup_.workload->trainer()->shard_size(hosted_[i]));
   return account->keep_in(account_path(), setup_.config.run_id(), hash_hex(settings));
 }
 

@@ -84,6 +84,33 @@ RowViews honest_rows(const Setup& setup, const RowViews& rows, const std::vector
   return honest_only(setup, rows, lost);
 }
 
+namespace {
+
+Json deviations_json(const std::map<int, std::uint64_t>& by_sender) {
+  std::uint64_t rows = 0;
+  Json senders = Json::object();
+  for (const auto& [peer, count] : by_sender) {
+    rows += count;
+    senders[std::to_string(peer)] = count;
+  }
+  return {{"rows", rows}, {"by_sender", senders}};
+}
+
+/// "1000 rows were missing or late, 900 of them of peer 3"
+std::string deviations_text(const Json& deviations) {
+  std::string most;
+  std::uint64_t largest = 0;
+  for (const auto& [peer, count] : deviations["by_sender"].items())
+    if (count.get<std::uint64_t>() > largest) {
+      most = peer;
+      largest = count.get<std::uint64_t>();
+    }
+  return fmt::format("{} rows were missing or late in mixes, {} of them of peer {}",
+                     deviations["rows"].get<std::uint64_t>(), largest, most);
+}
+
+}  // namespace
+
 Json make_summary(const Setup& setup, const RunTotals& totals, const RowViews& all_rows) {
   std::vector<std::string> hashes;
   for (std::span<const float> row : all_rows) hashes.push_back(hash_hex(row));
@@ -115,6 +142,7 @@ Json make_summary(const Setup& setup, const RunTotals& totals, const RowViews& a
   summary["node_steps_per_second"] =
       finite_or_null(static_cast<double>(totals.node_steps) / totals.wall_seconds);
   summary["bytes_sent"] = totals.bytes_sent;
+  if (totals.deviations) summary["deviations"] = deviations_json(*totals.deviations);
   summary["topology"] = report_json(setup.report);
   summary["config"] = config_json(setup.config);
   Json& final = summary["final"];
@@ -175,6 +203,8 @@ std::string summary_text(const Json& summary) {
          fmt::format("{}, averaged model {}", four_digits(final["distance_to_optimum"]),
                      four_digits(final["averaged_distance_to_optimum"])));
   if (final.contains("epsilon")) line("privacy", privacy_text(summary));
+  if (const auto found = summary.find("deviations"); found != summary.end() && (*found)["rows"] > 0)
+    line("deviations", deviations_text(*found));
   line("bytes sent", fmt::format("{}", summary["bytes_sent"].get<std::uint64_t>()));
   if (!summary["virtual_seconds"].is_null() && summary["virtual_seconds"] > 0)
     line("virtual time", fmt::format("{:.3f} s", summary["virtual_seconds"].get<double>()));

@@ -2,6 +2,8 @@
 // run` writes it at the end of the run, `gossamer collect` from the files of all processes.
 #pragma once
 
+#include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -38,6 +40,9 @@ struct RunTotals {
   /// Of each worker, as its log has it, for a workload that cannot evaluate the rows; or empty.
   std::vector<train::Evaluation> evaluations = {};
   std::vector<double> epsilons = {};  ///< of each worker; empty: gradients are not private
+  /// How many rows of each peer were missing in a mix of another one, or of another round than it;
+  /// nothing where the logs are not at hand.
+  std::optional<std::map<int, std::uint64_t>> deviations = {};
 };
 
 /// The rows of the workers that are not hostile. `rows`: one for each worker that is not `lost`, in
