@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -45,6 +47,28 @@ def launch(gossamer: Path, folder: Path, *arguments: str, **options: str) -> tup
         timeout=60,
     )
     return done.returncode, done.stdout, done.stderr
+
+
+@contextlib.contextmanager
+def started(
+    gossamer: Path, folder: Path, hosts: str, rounds: int, *options: str
+) -> Iterator[subprocess.Popen[str]]:
+    """A launcher whose first process has shown its progress."""
+    with subprocess.Popen(
+        command(gossamer, hosts, rounds, *options),
+        cwd=folder,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stderr is not None
+        assert f"round {rounds // 10}/{rounds}" in process.stderr.readline()
+        yield process
+
+
+def lines_of(process: subprocess.Popen[str]) -> list[str]:
+    assert process.stderr is not None
+    return process.stderr.read().splitlines()
 
 
 def final_hash(gossamer: Path, folder: Path, run: str) -> str:
@@ -100,18 +124,10 @@ def test_machines_are_reached_through_ssh(gossamer: Path, folder: Path) -> None:
 
 
 def test_the_others_go_on_when_a_process_is_killed(gossamer: Path, folder: Path) -> None:
-    with subprocess.Popen(
-        command(gossamer, "local.txt", LONG),
-        cwd=folder,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
-        assert process.stderr is not None
-        assert "round 300/3000" in process.stderr.readline()
+    with started(gossamer, folder, "local.txt", LONG) as process:
         (victim,) = pids_of(folder, 2)
         os.kill(victim, signal.SIGKILL)
-        lines = process.stderr.read().splitlines()
+        lines = lines_of(process)
     assert process.returncode == 128 + signal.SIGKILL
     assert "gossamer: peer 3 on localhost ended by signal 9" in lines
     assert any("round 3000/3000" in line for line in lines)
@@ -119,32 +135,16 @@ def test_the_others_go_on_when_a_process_is_killed(gossamer: Path, folder: Path)
 
 def test_an_interrupt_reaches_every_process(gossamer: Path, folder: Path) -> None:
     options = ("--ssh", f"{folder}/fake_ssh", "--set", f"net.rendezvous={folder}/meet")
-    with subprocess.Popen(
-        command(gossamer, "remote.txt", 10 * LONG, *options),
-        cwd=folder,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
-        assert process.stderr is not None
-        assert "round 3000/30000" in process.stderr.readline()
+    with started(gossamer, folder, "remote.txt", 10 * LONG, *options) as process:
         process.send_signal(signal.SIGINT)
-        lines = process.stderr.read().splitlines()
+        lines = lines_of(process)
     assert process.returncode == 130, lines
     assert [line for line in lines if "exit code 130" in line and line.startswith("gossamer: ")]
     assert not any(pids_of(folder, rank) for rank in range(3))
 
 
 def test_a_network_outlives_its_launcher(gossamer: Path, folder: Path) -> None:
-    with subprocess.Popen(
-        command(gossamer, "local.txt", LONG),
-        cwd=folder,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
-        assert process.stderr is not None
-        assert "round 300/3000" in process.stderr.readline()
+    with started(gossamer, folder, "local.txt", LONG) as process:
         process.kill()
     wait_until("every process ends", lambda: not any(pids_of(folder, rank) for rank in range(4)))
     assert final_hash(gossamer, folder, "net")  # collect refuses a network that is not whole
