@@ -1,11 +1,29 @@
 // The command line of the program `gossamer`.
 #include "cli/gossamer.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
 #include "cli/commands.hpp"
 #include "peer/version.hpp"
 
 namespace gossamer::cli {
 
+namespace {
+
+/// A file or a socket that got the number of a closed standard stream would receive what is
+/// printed.
+void open_standard_streams() {
+  int descriptor = 0;
+  while (descriptor >= 0 && descriptor <= STDERR_FILENO)
+    descriptor = ::open("/dev/null", O_RDWR);  // the lowest number that is free
+  if (descriptor >= 0) ::close(descriptor);
+}
+
+}  // namespace
+
 int run_gossamer(int argc, char** argv) {
+  open_standard_streams();
   CLI::App app("Gossamer: decentralised training by gossip, without a server");
   app.name("gossamer");
   app.set_version_flag("--version", peer::kVersion);

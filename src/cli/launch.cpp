@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 #include <stdlib.h>
 
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <memory>
 #include <sstream>
@@ -19,13 +21,14 @@ using namespace peer;
 namespace fs = std::filesystem;
 namespace {
 
+/// Asks nothing, gives up a machine that does not answer, and notices one that is gone.
+constexpr const char* kSsh = "ssh -o BatchMode=yes -o ConnectTimeout=20 -o ServerAliveInterval=15";
 constexpr int kOfSsh = 255;  // its exit code where it cannot connect, or loses the connection
 
 struct LaunchCommand {
   std::string hosts;
   ConfigOptions config;
-  std::string key, resume = "none", ssh = "ssh -o BatchMode=yes -o ServerAliveInterval=15", program,
-                   directory;
+  std::string key, resume = "none", ssh = kSsh, program, directory;
   int port = 7000;
   bool quiet = false;
 
@@ -48,9 +51,14 @@ struct LaunchCommand {
 class MeetingFolder {
  public:
   static Result<MeetingFolder> make() {
-    std::string path = (fs::temp_directory_path() / "gossamer-XXXXXX").string();
+    std::error_code error;
+    fs::path folder = fs::temp_directory_path(error);
+    if (!error) folder = fs::absolute(folder, error);
+    if (error) return data_error(fmt::format("TMPDIR: {}", error.message()));
+    std::string path = (folder / "gossamer-XXXXXX").string();
     if (::mkdtemp(path.data()) == nullptr)
-      return data_error(fmt::format("{}: the folder cannot be made", path));
+      return data_error(
+          fmt::format("{}: the folder cannot be made: {}", path, std::strerror(errno)));
     return MeetingFolder(path);
   }
   MeetingFolder(MeetingFolder&& other) noexcept : path_(std::exchange(other.path_, {})) {}
@@ -73,13 +81,16 @@ std::vector<std::string> words_of(const std::string& text) {
   return words;
 }
 
-std::string end_of(const PlannedProcess& process, int code) {
+std::string end_of(const PlannedProcess& process, int code, bool killed) {
   const std::string peers =
       fmt::format("{} {} on {}", process.ids.find('-') == std::string::npos ? "peer" : "peers",
                   process.ids, process.host);
-  if (code == kOfSsh && process.command.front() != "sh")
+  const bool remote = process.command.front() != "sh";
+  if (remote && code == kOfSsh)
     return fmt::format("{}: {} cannot connect, or the connection broke; the process may go on",
                        peers, process.command.front());
+  if (remote && killed)
+    return fmt::format("{}: {} was killed; the process may go on", peers, process.command.front());
   if (code > 128 && code != static_cast<int>(ErrorKind::interrupted))
     return fmt::format("{} ended by signal {}", peers, code - 128);
   return fmt::format("{} ended with exit code {}", peers, code);
@@ -93,9 +104,13 @@ Result<int> execute(LaunchCommand command) {
   GOSSAMER_TRY(request.nodes, node_count(config));
   request.ssh = words_of(command.ssh);
   if (request.ssh.empty()) return invalid_error("--ssh: there is no program in it");
-  request.directory = command.directory.empty() ? fs::current_path().string() : command.directory;
-  request.program =
-      command.program.empty() ? fs::read_symlink("/proc/self/exe").string() : command.program;
+  std::error_code error;
+  request.directory =
+      command.directory.empty() ? fs::current_path(error).string() : command.directory;
+  if (error) return data_error(fmt::format("the working folder: {}", error.message()));
+  request.program = command.program.empty() ? fs::read_symlink("/proc/self/exe", error).string()
+                                            : command.program;
+  if (error) return data_error(fmt::format("the path of this program: {}", error.message()));
   std::optional<MeetingFolder> meeting;
   if (config.net.peers.empty() && config.net.rendezvous.empty()) {
     if (hosts.front().is_local()) {
@@ -109,21 +124,21 @@ Result<int> execute(LaunchCommand command) {
       GOSSAMER_TRY_STATUS(net::check_reach(
           options, {hosts.front().address, static_cast<std::uint16_t>(command.port)},
           command.hosts + ":"));
+      if (!options.key.empty() && options.members.empty())
+        return invalid_error(
+            "net.key: the public keys of the peers are missing: name a file of them in "
+            "net.members");
     }
   }
   request.arguments = command.arguments();
   request.quiet = command.quiet;
   GOSSAMER_TRY(const std::vector<PlannedProcess> planned, plan_launch(request));
-  const LaunchEvents events{
-      [&planned](std::size_t k, const std::string& line, bool error) {
-        // A terminal or a file that is gone ends no network.
-        std::FILE* const to = error ? stderr : stdout;
-        std::fputs(fmt::format("[{}] {}\n", planned[k].ids, printable(line)).c_str(), to);
-        std::fflush(to);
-      },
-      [&planned](std::size_t k, int code) {
-        if (code != 0) print_message(end_of(planned[k], code));
-      }};
+  const LaunchEvents events{[&planned](std::size_t k, const std::string& line, bool) {
+                              return fmt::format("[{}] {}\n", planned[k].ids, printable(line));
+                            },
+                            [&planned](std::size_t k, int code, bool killed) {
+                              if (code != 0) print_message(end_of(planned[k], code, killed));
+                            }};
   GOSSAMER_TRY(const std::vector<int> codes, run_processes(planned, events));
   const auto failed = std::ranges::find_if(codes, [](int code) { return code != 0; });
   if (failed == codes.end() && !command.quiet)
@@ -153,10 +168,13 @@ void add_launch(CLI::App& app, int& exit_code) {
       ->check(CLI::Range(1, 65535));
   launch->add_option("--directory", command->directory,
                      "folder on every machine in which the processes run, with the configuration "
-                     "(default: this one)");
+                     "(default: this one); on other machines a relative one begins at home");
   launch->add_option("--program", command->program,
-                     "path of gossamer on every machine (default: this program's)");
-  launch->add_option("--ssh", command->ssh, "program that reaches a machine, and its options")
+                     "path of gossamer on every machine (default: this program's); a relative one "
+                     "begins in the folder");
+  launch
+      ->add_option("--ssh", command->ssh,
+                   "program that reaches a machine, and its options, in place of these")
       ->capture_default_str();
   launch->add_flag("--quiet,-q", command->quiet, "print no progress");
   launch->callback([command, &exit_code] {

@@ -17,7 +17,8 @@ LONG = 3000  # rounds that outlast what a test does to the network
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))  # a launcher that is killed leaves a folder there
     (tmp_path / "run.toml").write_text(
         "[run]\npeers = 6\n[data]\nbatch = 8\n[local]\nthreads = 1\n", encoding="utf-8"
     )
@@ -150,9 +151,36 @@ def test_a_network_outlives_its_launcher(gossamer: Path, folder: Path) -> None:
     assert final_hash(gossamer, folder, "net")  # collect refuses a network that is not whole
 
 
+def test_closed_streams_and_a_blocked_reader_stop_no_process(gossamer: Path, folder: Path) -> None:
+    quoted = " ".join(command(gossamer, "local.txt", ROUNDS))
+    subprocess.run(["sh", "-c", f"exec {quoted} <&- >&- 2>&-"], cwd=folder, check=False, timeout=60)
+    assert final_hash(gossamer, folder, "net") == expected_hash(gossamer, folder)
+
+
+def test_an_interrupt_is_heard_while_nobody_reads(gossamer: Path, folder: Path) -> None:
+    # What stands in the place of gossamer fills every pipe, and ends when it is asked to.
+    (folder / "chatty").write_text("#!/bin/sh\nexec yes\n", encoding="utf-8")
+    (folder / "chatty").chmod(0o755)
+    with subprocess.Popen(
+        [*command(gossamer, "local.txt", ROUNDS), "--program", f"{folder}/chatty"],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.read(1) == b"["
+        process.send_signal(signal.SIGINT)
+        wait_until("the processes end", lambda: not any(pids_of(folder, rank) for rank in range(4)))
+        process.stdout.read()
+    assert process.returncode == 130
+
+
 def test_what_cannot_be_launched_is_named(gossamer: Path, folder: Path) -> None:
     code, _, err = launch(gossamer, folder, hosts="missing.txt")
     assert code == 3 and "missing.txt" in err
+    key = ("--key", "k.key")
+    code, _, err = launch(gossamer, folder, *key, hosts="remote.txt")
+    assert code == 2 and "name a file of them in net.members" in err
     code, _, err = launch(gossamer, folder, hosts="remote.txt")
     assert code == 2 and "remote.txt: node1:7000 can be reached from other machines" in err
     code, _, err = launch(gossamer, folder, "--set", "run.peers=3")

@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <charconv>
+#include <set>
+#include <span>
 
 #include "base/input_file.hpp"
+#include "net/io/address.hpp"
 
 namespace gossamer::peer {
 namespace {
@@ -14,7 +17,7 @@ constexpr std::uint64_t kMaxFileBytes = 1 << 20;
 constexpr int kMaxSlots = 65535;
 
 bool is_name(std::string_view text) {
-  constexpr std::string_view kOthers = ".-_:@[]";
+  constexpr std::string_view kOthers = ".-_";
   return !text.empty() && text.front() != '-' && std::ranges::all_of(text, [&](char c) {
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
            kOthers.find(c) != std::string_view::npos;
@@ -36,16 +39,22 @@ std::vector<std::string_view> words_of(std::string_view line) {
 
 /// One line that is not empty. `where` names it.
 Result<LaunchHost> read_host(const std::vector<std::string_view>& words, const std::string& where) {
-  if (!is_name(words.front()))
+  const std::size_t at = words.front().find('@');
+  const std::string_view name =
+      at == std::string_view::npos ? words.front() : words.front().substr(at + 1);
+  if (!is_name(name) || (at != std::string_view::npos && !is_name(words.front().substr(0, at))))
     return invalid_error(
         fmt::format("{}: '{}' is no host; write [user@]name, then slots=N for several processes",
                     where, words.front()));
   LaunchHost host;
   host.login = words.front();
-  host.address = words.front().substr(words.front().find('@') + 1);
+  host.address = name;
+  std::set<std::string_view> seen;
   for (const std::string_view word : std::span(words).subspan(1)) {
     const std::string_view key = word.substr(0, word.find('=')),
                            value = word.substr(std::min(word.size(), key.size() + 1));
+    if (!seen.insert(key).second)
+      return invalid_error(fmt::format("{}: '{}' is there twice", where, key));
     if (key == "slots") {
       const auto [end, failure] =
           std::from_chars(value.data(), value.data() + value.size(), host.slots);
@@ -66,6 +75,8 @@ Result<LaunchHost> read_host(const std::vector<std::string_view>& words, const s
 
 }  // namespace
 
+bool LaunchHost::is_loopback() const { return net::is_loopback({address, 0}); }
+
 Result<std::vector<LaunchHost>> parse_hosts(std::string_view text, const std::string& origin) {
   std::vector<LaunchHost> hosts;
   int number = 0;
@@ -80,9 +91,12 @@ Result<std::vector<LaunchHost>> parse_hosts(std::string_view text, const std::st
   if (hosts.empty())
     return invalid_error(fmt::format("{}: there is no host in it; write one a line", origin));
   const auto local = std::ranges::count_if(hosts, &LaunchHost::is_local);
-  if (local > 0 && local < std::ssize(hosts))
-    return invalid_error(fmt::format(
-        "{}: other machines cannot reach localhost; write the name of this machine", origin));
+  const auto here = std::ranges::find_if(hosts, &LaunchHost::is_loopback);
+  if (here != hosts.end() && (!std::ranges::all_of(hosts, &LaunchHost::is_loopback) ||
+                              (local > 0 && local < std::ssize(hosts))))
+    return invalid_error(
+        fmt::format("{}: other machines cannot reach {}; write the name of this machine", origin,
+                    here->address));
   return hosts;
 }
 

@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <cstdint>
+#include <map>
+
 #include "net/io/address.hpp"
 #include "peer/setup/hosted_ids.hpp"
 #include "peer/setup/launchers.hpp"
@@ -20,14 +23,10 @@ struct Slot {
 
 std::vector<Slot> slots_of(const std::vector<LaunchHost>& hosts) {
   std::vector<Slot> slots;
+  std::map<std::string, int> counts;  // by address
   for (const LaunchHost& host : hosts)
-    for (int s = 0; s < host.slots; ++s) slots.push_back({&host});
-  for (Slot& slot : slots)
-    for (const Slot& other : slots) {
-      if (other.host->address != slot.host->address) continue;
-      ++slot.count;
-      if (&other < &slot) ++slot.index;
-    }
+    for (int s = 0; s < host.slots; ++s) slots.push_back({&host, counts[host.address]++});
+  for (Slot& slot : slots) slot.count = counts[slot.host->address];
   return slots;
 }
 
@@ -65,13 +64,15 @@ std::string shell_quoted(const std::string& word) {
 }
 
 Result<std::vector<PlannedProcess>> plan_launch(const LaunchRequest& request) {
-  const std::vector<Slot> slots = slots_of(request.hosts);
-  const int size = static_cast<int>(slots.size());
-  if (size > request.nodes)
+  std::int64_t total = 0;
+  for (const LaunchHost& host : request.hosts) total += host.slots;
+  if (total > request.nodes)
     return invalid_error(fmt::format(
         "the hosts have {} slots, and the network has {} node{} (peers and servers): remove {}, or "
         "set run.peers",
-        size, request.nodes, request.nodes == 1 ? "" : "s", size - request.nodes));
+        total, request.nodes, request.nodes == 1 ? "" : "s", total - request.nodes));
+  const std::vector<Slot> slots = slots_of(request.hosts);
+  const int size = static_cast<int>(total);
   std::vector<std::string> addresses;  // of the nodes
   for (int r = 0; r < size && request.port > 0; ++r) {
     const Slot& slot = slots[static_cast<std::size_t>(r)];
@@ -108,7 +109,7 @@ Result<std::vector<PlannedProcess>> plan_launch(const LaunchRequest& request) {
       process.command = {"sh", "-c", script};
     } else {
       process.command = request.ssh;
-      // Whatever the user's shell there is, it only starts sh.
+      // The user's shell there, a POSIX one, only starts sh.
       process.command.insert(process.command.end(),
                              {"--", slot.host->login, "exec sh -c " + shell_quoted(script)});
     }

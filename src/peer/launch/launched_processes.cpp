@@ -2,12 +2,14 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <limits.h>
 #include <poll.h>
 #include <spawn.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
@@ -55,8 +57,11 @@ struct Output {
     if (count <= 0) from.close();
     else begun.append(buffer.data(), static_cast<std::size_t>(count));
     std::size_t begin = 0;
-    for (std::size_t end = 0; (end = begun.find('\n', begin)) != std::string::npos; begin = end + 1)
-      on_line(begun.substr(begin, end - begin));
+    for (std::size_t end = 0; (end = begun.find('\n', begin)) != std::string::npos;
+         begin = end + 1) {
+      const bool returns = end > begin && begun[end - 1] == '\r';  // as ssh's messages end
+      on_line(begun.substr(begin, end - begin - (returns ? 1 : 0)));
+    }
     begun.erase(0, begin);
     if (begun.empty() || (from.open() && begun.size() < kMaxLineBytes)) return;
     on_line(begun);
@@ -72,8 +77,12 @@ struct Process {
 };
 
 Error cannot_start(const PlannedProcess& planned, const char* what, int reason) {
-  return data_error(
-      fmt::format("{}: cannot {}: {}", planned.command.front(), what, std::strerror(reason)));
+  const char* advice = reason == EMFILE ? "; raise the limit of open files (ulimit -n)"
+                       : reason == E2BIG
+                           ? "; set net.rendezvous, so that no addresses are passed on"
+                           : "";
+  return data_error(fmt::format("{}: cannot {}: {}{}", planned.command.front(), what,
+                                std::strerror(reason), advice));
 }
 
 /// Between this process and one that it starts.
@@ -89,7 +98,8 @@ struct Pipe {
   }
 };
 
-/// In a process group of its own: the terminal's interrupts reach this process alone.
+/// In a session of its own: the terminal's interrupts reach this process alone, and ssh cannot ask
+/// for a password there, of which nothing would be seen.
 Result<Process> start(const PlannedProcess& planned) {
   GOSSAMER_TRY(Pipe input, Pipe::make(planned, true));
   GOSSAMER_TRY(Pipe output, Pipe::make(planned, false));
@@ -106,9 +116,8 @@ Result<Process> start(const PlannedProcess& planned) {
   ::sigfillset(&all);
   ::posix_spawnattr_setsigmask(&attributes, &none);
   ::posix_spawnattr_setsigdefault(&attributes, &all);
-  ::posix_spawnattr_setpgroup(&attributes, 0);
-  ::posix_spawnattr_setflags(
-      &attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
+  ::posix_spawnattr_setflags(&attributes,
+                             POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSID);
   std::vector<char*> words;
   for (const std::string& word : planned.command) words.push_back(const_cast<char*>(word.c_str()));
   words.push_back(nullptr);
@@ -138,9 +147,16 @@ class Processes {
   ~Processes() { kill(); }
 
   Status start_all(const std::vector<PlannedProcess>& planned) {
+    if (!signals_.open())
+      return data_error(fmt::format("cannot wait for signals: {}", std::strerror(errno)));
     for (const PlannedProcess& each : planned) {
-      GOSSAMER_TRY(Process process, start(each));
-      processes_.push_back(std::move(process));
+      auto process = start(each);
+      if (!process.ok()) {
+        interrupt();
+        wait();
+        return process.error();
+      }
+      processes_.push_back(std::move(*process));
     }
     return {};
   }
@@ -148,6 +164,10 @@ class Processes {
   std::vector<int> wait() {
     while (step()) {
     }
+    for (std::size_t k = 0; k < processes_.size(); ++k)
+      for (std::size_t s = 0; s < 2; ++s)  // a descendant holds the stream, and its line has no end
+        if (const std::string& begun = processes_[k].outputs[s].begun; !begun.empty())
+          print(k, begun, s == 1);
     std::vector<int> codes;
     for (const Process& process : processes_) codes.push_back(process.code);
     return codes;
@@ -174,13 +194,35 @@ class Processes {
       if (polled[i + 1].revents == 0) continue;
       const auto [k, s] = outputs[i];
       processes_[k].outputs[s].read(
-          [&, k = k, s = s](const std::string& line) { events_.on_line(k, line, s == 1); });
+          [&, k = k, s = s](const std::string& line) { print(k, line, s == 1); });
     }
+    hear_signals();
+    reap();
+    return running || interrupts_ == 0;  // after an interrupt, nobody waits for a descendant
+  }
+
+  void hear_signals() {
     signalfd_siginfo signal{};
     while (::read(signals_.get(), &signal, sizeof signal) == sizeof signal)
       if (signal.ssi_signo != SIGCHLD) interrupt();
-    reap();
-    return true;
+  }
+
+  /// Waits while the stream takes nothing, as a terminal that is held. A stream that is gone, and
+  /// after a third interrupt a blocked one too, loses the line.
+  void print(std::size_t k, const std::string& line, bool error) {
+    const std::string text = events_.on_line(k, line, error);
+    const int to = error ? STDERR_FILENO : STDOUT_FILENO;
+    for (std::size_t written = 0; written < text.size() && interrupts_ <= 2;) {
+      std::array<pollfd, 2> polled{{{to, POLLOUT, 0}, {signals_.get(), POLLIN, 0}}};
+      ::poll(polled.data(), polled.size(), -1);
+      hear_signals();
+      if (polled[0].revents == 0) continue;
+      // A pipe that takes anything takes as much as this.
+      const ssize_t count = ::write(to, text.data() + written,
+                                    std::min<std::size_t>(text.size() - written, PIPE_BUF));
+      if (count < 0 && errno != EAGAIN && errno != EINTR) return;
+      if (count > 0) written += static_cast<std::size_t>(count);
+    }
   }
 
   void interrupt() {
@@ -202,7 +244,10 @@ class Processes {
       int status = 0;
       if (process.code >= 0 || ::waitpid(process.id, &status, WNOHANG) != process.id) continue;
       process.code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-      events_.on_end(k, process.code);
+      // It was asked to end before it could handle that.
+      if (interrupts_ > 0 && process.code == 128 + SIGTERM)
+        process.code = static_cast<int>(ErrorKind::interrupted);
+      events_.on_end(k, process.code, WIFSIGNALED(status));
     }
   }
 

@@ -34,20 +34,21 @@ bool has(const std::string& text, const std::string& part) {
 TEST_CASE("a host file: names, slots, addresses and comments") {
   const auto hosts = parse_hosts(
       "# two racks\nnode1\n\n  alice@node2\tslots=2 # fast\nnode3 slots=4 address=10.0.0.7\r\n"
-      "[::1]",
+      "127_x",
       "hosts.txt");
   REQUIRE(hosts.ok());
   CHECK(*hosts == std::vector<LaunchHost>{{"node1", "node1", 1},
                                           {"alice@node2", "node2", 2},
                                           {"node3", "10.0.0.7", 4},
-                                          {"[::1]", "[::1]", 1}});
+                                          {"127_x", "127_x", 1}});
 }
 
 TEST_CASE("a host file whose lines would be options, or commands, is refused") {
   CHECK(refusal_of("-oProxyCommand=reboot") ==
         "hosts.txt:1: '-oProxyCommand=reboot' is no host; write [user@]name, then slots=N for "
         "several processes");
-  for (const char* name : {"a;reboot", "$(reboot)", "a'b", "`id`", "a|b", "a\\b", "a\x01", "ä"}) {
+  for (const char* name : {"@", "a@", "@a", "a@b@c", "::1", "[::1]", "node1:22", "a;reboot",
+                           "$(reboot)", "a'b", "`id`", "a|b", "a\\b", "a\x01", "ä"}) {
     CAPTURE(name);
     CHECK(has(refusal_of(std::string("node1\n") + name), "hosts.txt:2: '"));
   }
@@ -59,7 +60,10 @@ TEST_CASE("a host file whose lines would be options, or commands, is refused") {
     CHECK(has(refusal_of(std::string("node1 ") + slots), "is not slots=1 to slots=65535"));
   }
   CHECK(refusal_of("# none\n") == "hosts.txt: there is no host in it; write one a line");
+  CHECK(has(refusal_of("node1 slots=2 slots=3"), "hosts.txt:1: 'slots' is there twice"));
   CHECK(has(refusal_of("node1\nlocalhost\n"), "other machines cannot reach localhost"));
+  CHECK(has(refusal_of("node1\nme@127.0.0.1\n"), "other machines cannot reach 127.0.0.1"));
+  CHECK(has(refusal_of("localhost\n127.0.0.1\n"), "other machines cannot reach localhost"));
   CHECK(refusal_of("localhost slots=2\nlocalhost") == "accepted");
 }
 
