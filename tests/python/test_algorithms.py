@@ -231,25 +231,6 @@ def test_push_sum(problem: Problem, kind: str) -> None:
     check_iteration(problem, step, kind, "file", *edge_list(problem, "uneven", UNEVEN))
 
 
-@pytest.mark.parametrize("order", ["atc", "awc"])
-def test_gradient_tracking(problem: Problem, order: str) -> None:
-    """x⁺ = W (x − γ y), or W x − γ y;  y⁺ = W y + ∇f(x⁺) − ∇f(x);  y₀ = ∇f(x₀)."""
-    w = (np.eye(PEERS) + np.roll(np.eye(PEERS), 1, axis=0) + np.roll(np.eye(PEERS), -1, axis=0)) / 3
-    w = (np.eye(PEERS) + w) / 2
-    x = problem.start
-    y = g = problem.gradients(x)
-
-    def step(_: int) -> Rows:
-        nonlocal x, y, g
-        x = w @ (x - RATE * y) if order == "atc" else w @ x - RATE * y
-        fresh = problem.gradients(x)
-        y, g = w @ y + fresh - g, fresh
-        return x
-
-    sets = (f"algorithm.order={order}", "topology.lazy=true")
-    check_iteration(problem, step, "gradient_tracking", "ring", *sets)
-
-
 @pytest.mark.parametrize("kind", ["path", "binary_tree", "star"])
 def test_relay_sgd(problem: Problem, kind: str) -> None:
     parents = {"path": lambda i: i - 1, "binary_tree": lambda i: (i - 1) // 2, "star": lambda _: 0}[

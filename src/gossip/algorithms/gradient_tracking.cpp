@@ -65,8 +65,11 @@ class GradientTracking final : public Algorithm {
     co_await track(node);
     co_await node.begin_mix(t, kTracker);
     co_await node.update(node.x(), node.row(kTracker));
-    co_await node.mix(t, kX);
+    co_await node.begin_mix(t, kX);
+    // In the order in which they travel: coded rows are taken from a link when a mix is finished,
+    // and those of x lie behind those of the tracker.
     co_await node.finish_mix(kTracker);
+    co_await node.finish_mix(kX);
   }
 
   // y ← y + ∇f(x) − g;  g ← ∇f(x);  x ← mix(x) − γ y;  y ← mix(y). The row x travels while the

@@ -35,6 +35,8 @@ class Node : public NodeTraining {
   task<void> mix(Round t, int k);
   /// The same in two halves, between which row k's front must not be written. After finish the
   /// front is the mixed row; a span of the front taken before holds the row as it was.
+  /// Mixes that are under way at once are finished in the order in which they were begun: a coded
+  /// row is taken from its link no earlier, and the next one lies behind it.
   task<void> begin_mix(Round t, int k);
   task<void> finish_mix(int k);
 
