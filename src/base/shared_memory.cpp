@@ -21,6 +21,8 @@
 #include <tuple>
 #include <utility>
 
+#include "base/descriptor.hpp"
+
 namespace gossamer {
 namespace {
 
@@ -71,17 +73,6 @@ std::uint64_t random_token() {
   std::random_device device;
   return std::uint64_t{device()} << 32 | device();
 }
-
-/// Closes a file at the end of a scope.
-struct File {
-  int descriptor;
-  explicit File(int descriptor_in) : descriptor(descriptor_in) {}
-  ~File() {
-    if (descriptor >= 0) ::close(descriptor);
-  }
-  File(const File&) = delete;
-  File& operator=(const File&) = delete;
-};
 
 /// Whether the file is memory of this user's that stays `bytes` long.
 bool is_sealed_memory(int descriptor, std::uint64_t bytes) {
@@ -192,12 +183,12 @@ Result<std::shared_ptr<const SharedMemoryView>> SharedMemoryView::map(
   if (length < 0) return refused(ErrorKind::invalid, path);
   if (!std::string_view(target.data(), static_cast<std::size_t>(length)).starts_with(kLinkTarget))
     return Error{ErrorKind::invalid, path + " is no memory that is shared"};
-  const File file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
-  if (file.descriptor < 0) return refused(ErrorKind::invalid, path);
-  if (name.bytes < sizeof name.token || !is_sealed_memory(file.descriptor, name.bytes))
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  if (!file.is_open()) return refused(ErrorKind::invalid, path);
+  if (name.bytes < sizeof name.token || !is_sealed_memory(file.get(), name.bytes))
     return Error{ErrorKind::invalid, path + " is not sealed memory of this user and that length"};
   const void* range =
-      ::mmap(nullptr, name.bytes, PROT_READ, MAP_SHARED | MAP_NORESERVE, file.descriptor, 0);
+      ::mmap(nullptr, name.bytes, PROT_READ, MAP_SHARED | MAP_NORESERVE, file.get(), 0);
   if (range == MAP_FAILED) return refused(ErrorKind::invalid, path);
   ::madvise(const_cast<void*>(range), name.bytes, MADV_DONTDUMP);
   std::shared_ptr<const SharedMemoryView> view(

@@ -133,7 +133,7 @@ Result<int> execute(LaunchCommand command) {
   request.arguments = command.arguments();
   request.quiet = command.quiet;
   GOSSAMER_TRY(const std::vector<PlannedProcess> planned, plan_launch(request));
-  const LaunchEvents events{[&planned](std::size_t k, const std::string& line, bool) {
+  const LaunchEvents events{[&planned](std::size_t k, const std::string& line) {
                               return fmt::format("[{}] {}\n", planned[k].ids, printable(line));
                             },
                             [&planned](std::size_t k, int code, bool killed) {

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/descriptor.hpp"
 #include "base/input_file.hpp"
 #include "net/tls/openssl.hpp"
 
@@ -21,18 +22,6 @@ namespace {
 
 constexpr std::size_t kMaxKeyFileBytes = 4096;  // a key takes 119
 constexpr std::size_t kKeyTextBytes = 44;
-
-/// An open file that is closed at the end.
-struct Descriptor {
-  explicit Descriptor(int number_in) : number(number_in) {}
-  ~Descriptor() {
-    if (number >= 0) ::close(number);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-
-  int number;
-};
 
 /// The text of a private key, erased from memory at the end.
 struct SecretText {
@@ -57,7 +46,7 @@ Status read_secret(const std::filesystem::path& path, SecretText& text) {
   // O_NONBLOCK: a pipe without a writer would hold the caller for ever.
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   struct stat status{};
-  if (file.number < 0 || ::fstat(file.number, &status) != 0) return file_error("read", path, errno);
+  if (!file.is_open() || ::fstat(file.get(), &status) != 0) return file_error("read", path, errno);
   if (!S_ISREG(status.st_mode)) return no_key(path);
   if ((status.st_mode & (S_IRWXG | S_IRWXO)) != 0)
     return data_error(
@@ -66,7 +55,7 @@ Status read_secret(const std::filesystem::path& path, SecretText& text) {
                     path.string(), status.st_mode & 07777u));
   while (text.size < text.bytes.size()) {
     const ssize_t count =
-        ::read(file.number, text.bytes.data() + text.size, text.bytes.size() - text.size);
+        ::read(file.get(), text.bytes.data() + text.size, text.bytes.size() - text.size);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) return file_error("read", path, errno);
     if (count == 0) return {};
@@ -138,13 +127,13 @@ Status KeyPair::save(const std::filesystem::path& path) const {
   const long size = BIO_get_mem_data(bio.get(), &data);
 
   const Descriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-  if (file.number < 0 && errno == EEXIST)
+  if (!file.is_open() && errno == EEXIST)
     return data_error(
         fmt::format("{} exists already, and a key is never overwritten: give another name, or show "
                     "its public key with gossamer keygen --show",
                     path.string()));
-  if (file.number < 0) return file_error("write", path, errno);
-  const Status written = write_all(file.number, data, static_cast<std::size_t>(size), path);
+  if (!file.is_open()) return file_error("write", path, errno);
+  const Status written = write_all(file.get(), data, static_cast<std::size_t>(size), path);
   if (!written.ok()) ::unlink(path.c_str());
   return written;
 }

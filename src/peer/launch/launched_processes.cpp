@@ -16,6 +16,8 @@
 #include <cstring>
 #include <utility>
 
+#include "base/descriptor.hpp"
+
 extern char** environ;
 
 namespace gossamer::peer {
@@ -23,26 +25,6 @@ namespace {
 
 /// A longer line of a process is passed on in parts.
 constexpr std::size_t kMaxLineBytes = 64 << 10;
-
-class Descriptor {
- public:
-  explicit Descriptor(int number = -1) : number_(number) {}
-  Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
-  Descriptor& operator=(Descriptor&& other) noexcept {
-    close();
-    number_ = std::exchange(other.number_, -1);
-    return *this;
-  }
-  ~Descriptor() { close(); }
-  int get() const { return number_; }
-  bool open() const { return number_ >= 0; }
-  void close() {
-    if (open()) ::close(std::exchange(number_, -1));
-  }
-
- private:
-  int number_;
-};
 
 /// What a process writes, in lines.
 struct Output {
@@ -63,7 +45,7 @@ struct Output {
       on_line(begun.substr(begin, end - begin - (returns ? 1 : 0)));
     }
     begun.erase(0, begin);
-    if (begun.empty() || (from.open() && begun.size() < kMaxLineBytes)) return;
+    if (begun.empty() || (from.is_open() && begun.size() < kMaxLineBytes)) return;
     on_line(begun);
     begun.clear();
   }
@@ -147,7 +129,7 @@ class Processes {
   ~Processes() { kill(); }
 
   Status start_all(const std::vector<PlannedProcess>& planned) {
-    if (!signals_.open())
+    if (!signals_.is_open())
       return data_error(fmt::format("cannot wait for signals: {}", std::strerror(errno)));
     for (const PlannedProcess& each : planned) {
       auto process = start(each);
@@ -182,7 +164,7 @@ class Processes {
     for (std::size_t k = 0; k < processes_.size(); ++k) {
       running = running || processes_[k].code < 0;
       for (std::size_t s = 0; s < 2; ++s)
-        if (processes_[k].outputs[s].from.open()) {
+        if (processes_[k].outputs[s].from.is_open()) {
           polled.push_back({processes_[k].outputs[s].from.get(), POLLIN, 0});
           outputs.emplace_back(k, s);
         }
@@ -210,7 +192,7 @@ class Processes {
   /// Waits while the stream takes nothing, as a terminal that is held. A stream that is gone, and
   /// after a third interrupt a blocked one too, loses the line.
   void print(std::size_t k, const std::string& line, bool error) {
-    const std::string text = events_.on_line(k, line, error);
+    const std::string text = events_.on_line(k, line);
     const int to = error ? STDERR_FILENO : STDOUT_FILENO;
     for (std::size_t written = 0; written < text.size() && interrupts_ <= 2;) {
       std::array<pollfd, 2> polled{{{to, POLLOUT, 0}, {signals_.get(), POLLIN, 0}}};

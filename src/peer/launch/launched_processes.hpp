@@ -11,9 +11,9 @@
 namespace gossamer::peer {
 
 struct LaunchEvents {
-  /// A line of output of process k, without its end; of standard error if `error`. What it returns
-  /// is written to the same stream of this process.
-  std::function<std::string(std::size_t k, const std::string& line, bool error)> on_line;
+  /// A line that process k has printed, without its end. What it returns is written to the same
+  /// stream, output or error, of this process.
+  std::function<std::string(std::size_t k, const std::string& line)> on_line;
   /// Process k has ended, with an exit code, or with 128 plus the number of the signal; `killed`:
   /// by a signal to the process of this machine, which may be ssh.
   std::function<void(std::size_t k, int code, bool killed)> on_end;
