@@ -86,7 +86,15 @@ class CheckedRun:
     def predict(self, *, decay: float, json: bool) -> str:
         """What theory says of the run, as JSON or as text."""
 
-def hosted_ids(ids: str) -> list[int]: ...
+class NetworkIds:
+    """The peers that this process hosts, and where it listens, if it has claimed its id."""
+
+    @property
+    def ids(self) -> list[int]: ...
+
+def find_ids(ids: str, *, config: str, overrides: list[str]) -> NetworkIds:
+    """May wait for other processes, without Python's lock."""
+
 def configuration(config: str, *, overrides: list[str]) -> str:
     """The checked configuration as JSON: section, key, value."""
 

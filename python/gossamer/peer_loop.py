@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from gossamer import _core
 from gossamer.initial import with_remedy
-from gossamer.runs import Settings, hosted_peers, log_messages, start
+from gossamer.runs import Settings, find_ids, log_messages, start
 from gossamer.trainer import RequestHandler
 
 
@@ -37,11 +37,11 @@ class PeerLoop:
         resume: str,
     ) -> None:
         """Returns with the first request that needs the program."""
-        hosted = hosted_peers(peer)
-        if len(hosted) != 1:
-            raise _core.Error("peer: " + self._several_ids.format(ids=hosted))
+        found = find_ids(peer, handler, config, settings)
+        if len(found.ids) != 1:
+            raise _core.Error("peer: " + self._several_ids.format(ids=found.ids))
         self._handler = handler
-        self._run = start(handler, config, settings, out, hosted=hosted, resume=resume)
+        self._run = start(handler, config, settings, out, ids=found, resume=resume)
         self._end = weakref.finalize(self, self._run.close)
         self._advance()
 

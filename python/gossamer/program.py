@@ -15,7 +15,7 @@ from threading import Event
 from typing import Any, NoReturn
 
 from gossamer import _core
-from gossamer.runs import check, configuration, drive, handler_of, hosted_peers, start
+from gossamer.runs import check, configuration, drive, find_ids, handler_of, start
 from gossamer.task_file import load_task
 from gossamer.trainer import RequestHandler
 
@@ -91,10 +91,10 @@ def task_run(arguments: list[str]) -> tuple[Namespace, dict[str, dict[str, Any]]
 def execute(options: Namespace, config: dict[str, dict[str, Any]]) -> None:
     handler = handler_of(load_task(config))
     if options.command == "peer":
-        hosted = hosted_peers(options.id)
-        run_to_end(options, handler, hosted)
+        ids = find_ids(options.id, handler, options.config, options.set)
+        run_to_end(options, handler, ids)
         if not options.quiet:
-            print(f"peer {hosted[0]} finished {config['run']['rounds']} rounds")
+            print(f"peer {ids.ids[0]} finished {config['run']['rounds']} rounds")
     elif options.command == "predict" or options.check:
         checked = check(handler, options.config, options.set, options.out)
         if options.command == "predict":
@@ -103,7 +103,7 @@ def execute(options: Namespace, config: dict[str, dict[str, Any]]) -> None:
         else:
             show_check(options, checked, config)
     else:
-        folder = run_to_end(options, handler, [])
+        folder = run_to_end(options, handler, None)
         summary = (folder / "summary.json").read_text(encoding="utf-8")
         if options.json:
             print(summary, end="")
@@ -125,7 +125,7 @@ def show_check(
         )
 
 
-def run_to_end(options: Namespace, handler: RequestHandler, hosted: list[int]) -> Path:
+def run_to_end(options: Namespace, handler: RequestHandler, ids: _core.NetworkIds | None) -> Path:
     """Runs the task and returns the run folder. The first signal ends the run after its round."""
     stopped = Event()
     background: _core.BackgroundRun | None = None
@@ -144,7 +144,7 @@ def run_to_end(options: Namespace, handler: RequestHandler, hosted: list[int]) -
         options.config,
         options.set,
         options.out,
-        hosted=hosted,
+        ids=ids,
         resume=options.resume,
         shows_progress=not options.quiet,
     )

@@ -20,7 +20,7 @@ class RunArguments(TypedDict):
     """What _core.start() and _core.check() take beside the path of the configuration."""
 
     overrides: list[str]
-    hosted: list[int]
+    ids: _core.NetworkIds | None
     tensors: Tensors
     averages: bool
     linear_steps: bool
@@ -51,7 +51,7 @@ def run(
     Raises gossamer.Error: the configuration is not valid, or the run ended early.
     """
     handler = handler_of(task)
-    background = start(handler, config, settings, out, hosted=[], resume=resume)
+    background = start(handler, config, settings, out, ids=None, resume=resume)
     drive(background, handler)
     return read_json(Path(background.folder) / "summary.json")
 
@@ -67,8 +67,8 @@ def peer(
 ) -> dict[str, Any]:
     """Runs peers of `task` as part of a network, to the end, and returns the log's last record.
 
-    ids     the peers of this process: 3, "0-3" or [0, 1]; default: GOSSAMER_ID, or the rank that a
-            launcher sets
+    ids     the peers of this process: 3, "0-3" or [0, 1]; default: GOSSAMER_ID, the rank that a
+            launcher sets, the ids of net.key, or one that the process claims (net.seeds)
     resume  "auto" restarts a process in its old run folder: all processes at the newest checkpoint
             that they share, or this one alone with the parameters of a neighbour
 
@@ -77,10 +77,10 @@ def peer(
     leave; the others continue if the algorithm tolerates it.
     """
     handler = handler_of(task)
-    hosted = hosted_peers(ids)
-    background = start(handler, config, settings, out, hosted=hosted, resume=resume)
+    found = find_ids(ids, handler, config, settings)
+    background = start(handler, config, settings, out, ids=found, resume=resume)
     drive(background, handler)
-    log = Path(background.folder) / f"log-{hosted[0]}.jsonl"
+    log = Path(background.folder) / f"log-{found.ids[0]}.jsonl"
     return dict(json.loads(log.read_text(encoding="utf-8").splitlines()[-1]))
 
 
@@ -88,7 +88,13 @@ def handler_of(task: Trainer | RequestHandler) -> RequestHandler:
     return task if isinstance(task, RequestHandler) else ArrayHandler(task)
 
 
-def hosted_peers(ids: int | str | Sequence[int] | None) -> list[int]:
+def find_ids(
+    ids: int | str | Sequence[int] | None,
+    handler: RequestHandler,
+    config: str | os.PathLike[str],
+    settings: Settings,
+) -> _core.NetworkIds:
+    """The peers of this process; with net.seeds this may wait for the other processes."""
     if ids is None:
         text = ""
     elif isinstance(ids, int | str):
@@ -97,7 +103,8 @@ def hosted_peers(ids: int | str | Sequence[int] | None) -> list[int]:
         text = ",".join(str(each) for each in ids)
     if ids is not None and not text:
         raise _core.Error("peer: the list of ids is empty; give the ids of this process's peers")
-    return list(_core.hosted_ids(text))
+    overrides = overrides_for(handler, config, settings, out=None)
+    return _core.find_ids(text, config=os.fspath(config), overrides=overrides)
 
 
 def start(
@@ -106,13 +113,13 @@ def start(
     settings: Settings,
     out: str | os.PathLike[str] | None,
     *,
-    hosted: list[int],
+    ids: _core.NetworkIds | None,
     resume: str = "none",
     shows_progress: bool = False,
 ) -> _core.BackgroundRun:
     return _core.start(
         os.fspath(config),
-        **arguments(handler, config, settings, out, hosted, resume, shows_progress),
+        **arguments(handler, config, settings, out, ids, resume, shows_progress),
     )
 
 
@@ -141,9 +148,7 @@ def check(
     out: str | os.PathLike[str] | None = None,
 ) -> _core.CheckedRun:
     """Checks a simulation without starting it."""
-    given = arguments(
-        handler, config, settings, out, hosted=[], resume="none", shows_progress=False
-    )
+    given = arguments(handler, config, settings, out, ids=None, resume="none", shows_progress=False)
     return _core.check(os.fspath(config), **given)
 
 
@@ -152,27 +157,36 @@ def arguments(
     config: str | os.PathLike[str],
     settings: Settings,
     out: str | os.PathLike[str] | None,
-    hosted: list[int],
+    ids: _core.NetworkIds | None,
     resume: str,
     shows_progress: bool,
 ) -> RunArguments:
-    overrides = overrides_of(settings)
-    if out is not None:
-        overrides.append(f"local.out={os.fspath(out)}")
-    if handler.shard is not None:
-        overrides = handler.shard.overrides(config, overrides)
     return {
-        "overrides": overrides,
-        "hosted": hosted,
+        "overrides": overrides_for(handler, config, settings, out),
+        "ids": ids,
         "tensors": handler.tensors(),
         "averages": handler.averages,
         "linear_steps": handler.linear_steps,
         "evaluates": handler.evaluates,
         "saves_state": handler.saves_state,
-        "initial_hash": initial_hash(handler, hosted[0]) if hosted else "",
+        "initial_hash": initial_hash(handler, ids.ids[0]) if ids else "",
         "resume": resume,
         "shows_progress": shows_progress,
     }
+
+
+def overrides_for(
+    handler: RequestHandler,
+    config: str | os.PathLike[str],
+    settings: Settings,
+    out: str | os.PathLike[str] | None,
+) -> list[str]:
+    overrides = overrides_of(settings)
+    if out is not None:
+        overrides.append(f"local.out={os.fspath(out)}")
+    if handler.shard is not None:
+        overrides = handler.shard.overrides(config, overrides)
+    return overrides
 
 
 def configuration(
@@ -216,9 +230,13 @@ def drive(background: _core.BackgroundRun, handler: RequestHandler) -> None:
         log_messages(background)
 
 
+def log_message(line: str) -> None:
+    logger.info(line)
+
+
 def log_messages(background: _core.BackgroundRun) -> None:
     for line in background.take_messages():
-        logger.info(line)
+        log_message(line)
 
 
 def read_json(path: Path) -> dict[str, Any]:

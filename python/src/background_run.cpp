@@ -11,7 +11,7 @@ namespace gossamer::python {
 
 Result<peer::Setup> make_task_setup(BackgroundRunRequest request, Handoff& handoff) {
   GOSSAMER_TRY(peer::Config config, peer::load_config(request.config, request.overrides));
-  const bool networked = !request.hosted.empty();
+  const bool networked = !request.ids.ids.empty();
   if (networked && config.run.init == "same")
     request.spec.identity = "start " + request.initial_hash.substr(0, 12);
   request.spec.external_optimizer = true;
@@ -20,12 +20,12 @@ Result<peer::Setup> make_task_setup(BackgroundRunRequest request, Handoff& hando
       std::make_shared<ExternalWorkload>(std::move(request.spec), config.run.peers, handoff);
   if (!networked) return peer::make_setup(std::move(config), {}, std::move(workload));
   const peer::Environment environment = [](const char* name) { return std::getenv(name); };
-  return peer::make_network_setup(std::move(config), request.hosted, environment,
+  return peer::make_network_setup(std::move(config), request.ids.ids, environment,
                                   std::move(workload));
 }
 
 BackgroundRun::BackgroundRun(const BackgroundRunRequest& request)
-    : hosted_(request.hosted), resume_(peer::resume_choice(request.resume)) {}
+    : ids_(request.ids), resume_(peer::resume_choice(request.resume)) {}
 
 Result<std::shared_ptr<BackgroundRun>> BackgroundRun::start(BackgroundRunRequest request) {
   const std::shared_ptr<BackgroundRun> run(new BackgroundRun(request));
@@ -39,7 +39,7 @@ Result<std::shared_ptr<BackgroundRun>> BackgroundRun::start(BackgroundRunRequest
 void BackgroundRun::run() {
   std::optional<Error> error;
   try {
-    error = hosted_.empty() ? run_simulation() : run_networked();
+    error = ids_.ids.empty() ? run_simulation() : run_networked();
   } catch (const Closed& closed) {
     error = Error{ErrorKind::interrupted, closed.what()};
   } catch (const std::exception& failure) {
@@ -68,7 +68,8 @@ std::optional<Error> BackgroundRun::run_simulation() {
 
 std::optional<Error> BackgroundRun::run_networked() {
   peer::NetworkRunRequest request;
-  request.hosted = hosted_;
+  request.hosted = ids_.ids;
+  request.listening = ids_.listening;
   request.folder = folder();
   request.resume = resume_;
   request.stop = stop_.get_token();

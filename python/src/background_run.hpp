@@ -14,6 +14,7 @@
 #include "base/result.hpp"
 #include "handoff.hpp"
 #include "peer/checkpoint/resume.hpp"
+#include "peer/runtime/network_ids.hpp"
 #include "peer/runtime/progress.hpp"
 #include "peer/runtime/run.hpp"
 #include "peer/setup/setup.hpp"
@@ -24,7 +25,7 @@ namespace gossamer::python {
 struct BackgroundRunRequest {
   std::string config;  ///< path of the file
   std::vector<std::string> overrides;
-  std::vector<int> hosted;  ///< peers of this process; empty: a simulation of all nodes
+  peer::NetworkIds ids;  ///< of the peers of this process; none: a simulation of all nodes
   std::string resume = "none";
   peer::WorkloadSpec spec;
   bool shows_progress = false;  ///< on stderr, as the program does
@@ -43,7 +44,7 @@ class BackgroundRun {
 
   Handoff& handoff() { return handoff_; }
   const peer::Config& config() const { return setup_->config; }
-  const std::vector<int>& hosted() const { return hosted_; }
+  const std::vector<int>& hosted() const { return ids_.ids; }
   std::string folder() const { return peer::run_folder(config()).string(); }
 
   /// Why the run ended early; known once the handoff has ended.
@@ -77,7 +78,7 @@ class BackgroundRun {
 
   Handoff handoff_;
   std::optional<peer::Setup> setup_;
-  std::vector<int> hosted_;
+  peer::NetworkIds ids_;
   peer::ResumeChoice resume_;
   std::optional<peer::Progress> progress_;  ///< of the run's thread
   std::stop_source stop_;

@@ -19,7 +19,7 @@
 #include "peer/config/config_json.hpp"
 #include "peer/log/summary.hpp"
 #include "peer/prediction/prediction.hpp"
-#include "peer/setup/hosted_ids.hpp"
+#include "peer/runtime/network_ids.hpp"
 #include "peer/version.hpp"
 
 namespace nb = nanobind;
@@ -190,9 +190,29 @@ peer::WorkloadSpec spec_of(const Tensors& tensors) {
   return spec;
 }
 
-std::vector<int> hosted_ids(const std::string& ids) {
-  return value_or_raise(
-      peer::find_hosted_ids(ids, "peer", 0, [](const char* name) { return std::getenv(name); }));
+/// May wait for other processes, without Python's lock; looks for an interrupt of the program.
+peer::NetworkIds find_ids(const std::string& ids, const std::string& config,
+                          const std::vector<std::string>& overrides) {
+  peer::NetworkIdsRequest request;
+  request.option = ids;
+  request.origin = "peer";
+  request.message = [](const std::string& line) {
+    const nb::gil_scoped_acquire held;
+    nb::module_::import_("gossamer.runs").attr("log_message")(line);
+  };
+  bool interrupted = false;
+  request.stopped = [&interrupted] {
+    const nb::gil_scoped_acquire held;
+    return interrupted = interrupted || PyErr_CheckSignals() != 0;
+  };
+  const peer::Config loaded = value_or_raise(peer::load_config(config, overrides));
+  auto found = [&] {
+    const nb::gil_scoped_release released;
+    return peer::find_network_ids(loaded, request,
+                                  [](const char* name) { return std::getenv(name); });
+  }();
+  if (interrupted) throw nb::python_error();
+  return value_or_raise(std::move(found));
 }
 
 std::string configuration(const std::string& config, const std::vector<std::string>& overrides) {
@@ -271,6 +291,7 @@ void bind_request(nb::module_& module) {
 }
 
 void bind_run(nb::module_& module) {
+  nb::class_<peer::NetworkIds>(module, "NetworkIds").def_ro("ids", &peer::NetworkIds::ids);
   nb::class_<PythonRun>(module, "BackgroundRun")
       .def("next", &PythonRun::next)
       .def("complete", &PythonRun::complete)
@@ -294,20 +315,22 @@ void bind_request_function(nb::module_& module, const char* name, Use use) {
   module.def(
       name,
       [use](const std::string& config, const std::vector<std::string>& overrides,
-            const std::vector<int>& hosted, const Tensors& tensors, bool averages,
-            bool linear_steps, bool evaluates, bool saves_state, const std::string& initial_hash,
+            const peer::NetworkIds* ids, const Tensors& tensors, bool averages, bool linear_steps,
+            bool evaluates, bool saves_state, const std::string& initial_hash,
             const std::string& resume, bool shows_progress) {
-        BackgroundRunRequest request{config,           overrides,      hosted,      resume,
-                                     spec_of(tensors), shows_progress, initial_hash};
+        BackgroundRunRequest request{
+            config,      overrides,        ids == nullptr ? peer::NetworkIds() : *ids,
+            resume,      spec_of(tensors), shows_progress,
+            initial_hash};
         request.spec.averages = averages;
         request.spec.linear_steps = linear_steps;
         request.spec.evaluates = evaluates;
         request.spec.saves_state = saves_state;
         return use(std::move(request));
       },
-      nb::arg("config"), nb::kw_only(), nb::arg("overrides"), nb::arg("hosted"), nb::arg("tensors"),
-      nb::arg("averages"), nb::arg("linear_steps"), nb::arg("evaluates"), nb::arg("saves_state"),
-      nb::arg("initial_hash"), nb::arg("resume"), nb::arg("shows_progress"),
+      nb::arg("config"), nb::kw_only(), nb::arg("overrides"), nb::arg("ids").none(),
+      nb::arg("tensors"), nb::arg("averages"), nb::arg("linear_steps"), nb::arg("evaluates"),
+      nb::arg("saves_state"), nb::arg("initial_hash"), nb::arg("resume"), nb::arg("shows_progress"),
       nb::rv_policy::take_ownership);
 }
 
@@ -344,7 +367,8 @@ NB_MODULE(_core, module) {
   bind_error(module);
   bind_request(module);
   bind_run(module);
-  module.def("hosted_ids", &hosted_ids, nb::arg("ids"));
+  module.def("find_ids", &find_ids, nb::arg("ids"), nb::kw_only(), nb::arg("config"),
+             nb::arg("overrides"));
   module.def("configuration", &configuration, nb::arg("config"), nb::kw_only(),
              nb::arg("overrides"));
   module.def("summary_text", &summary_text, nb::arg("summary"));

@@ -22,6 +22,8 @@ class Descriptor {
 
   int get() const { return number_; }
   bool is_open() const { return number_ >= 0; }
+  /// Hands the descriptor over to the caller, who closes it.
+  int release() { return std::exchange(number_, -1); }
   void close() {
     if (is_open()) ::close(std::exchange(number_, -1));
   }

@@ -112,7 +112,8 @@ Result<int> execute(LaunchCommand command) {
                                             : command.program;
   if (error) return data_error(fmt::format("the path of this program: {}", error.message()));
   std::optional<MeetingFolder> meeting;
-  if (config.net.peers.empty() && config.net.rendezvous.empty()) {
+  const net::NetOptions& given = config.net;
+  if (given.peers.empty() && given.rendezvous.empty() && given.seeds.empty()) {
     if (hosts.front().is_local()) {
       GOSSAMER_TRY(MeetingFolder folder, MeetingFolder::make());
       command.config.overrides.push_back("net.rendezvous=" + folder.path());
@@ -163,7 +164,7 @@ void add_launch(CLI::App& app, int& exit_code) {
   launch
       ->add_option("--port", command->port,
                    "the first process of a machine listens on this port, the next one on the "
-                   "next, unless net.peers or net.rendezvous is set")
+                   "next, unless net.peers, net.rendezvous or net.seeds is set")
       ->capture_default_str()
       ->check(CLI::Range(1, 65535));
   launch->add_option("--directory", command->directory,

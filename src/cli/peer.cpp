@@ -7,11 +7,11 @@
 
 #include "cli/commands.hpp"
 #include "peer/prediction/stable_step.hpp"
+#include "peer/runtime/network_ids.hpp"
 #include "peer/runtime/network_run.hpp"
 #include "peer/runtime/progress.hpp"
 #include "peer/runtime/run.hpp"
 #include "peer/runtime/start_round_agreement.hpp"
-#include "peer/setup/hosted_ids.hpp"
 
 namespace gossamer::cli {
 
@@ -31,13 +31,16 @@ Result<int> execute(const PeerCommand& command) {
   std::signal(SIGPIPE, SIG_IGN);
   const Environment environment = [](const char* name) { return std::getenv(name); };
   GOSSAMER_TRY(Config config, command.config.load());
-  GOSSAMER_TRY(const int nodes, node_count(config));
-  GOSSAMER_TRY(std::vector<int> ids, find_hosted_ids(command.id, "--id", nodes, environment));
-  GOSSAMER_TRY(const Setup setup, make_network_setup(std::move(config), ids, environment));
+  GOSSAMER_TRY(
+      NetworkIds ids,
+      find_network_ids(config, {.option = command.id, .origin = "--id", .message = print_message},
+                       environment));
+  GOSSAMER_TRY(const Setup setup, make_network_setup(std::move(config), ids.ids, environment));
   if (!setup.device_note.empty()) print_message(setup.device_note);
   Progress progress(setup.config.run.rounds, command.quiet);
   NetworkRunRequest request;
-  request.hosted = std::move(ids);
+  request.hosted = std::move(ids.ids);
+  request.listening = std::move(ids.listening);
   request.folder = run_folder(setup.config);
   request.resume = resume_choice(command.resume);
   request.message = [&progress](const std::string& line) {
@@ -71,7 +74,8 @@ void add_peer(CLI::App& app, int& exit_code) {
       "--id", command->id,
       "id of this peer, 0 to n-1; several in one process: 0,1 or 0-3. Default: "
       "GOSSAMER_ID, or the rank of gossamer launch, torchrun, Slurm, Open MPI or MPICH; where "
-      "they start fewer processes than peers, each hosts consecutive ids");
+      "they start fewer processes than peers, each hosts consecutive ids. Without any: the ids of "
+      "net.key, or one that the process claims, with net.seeds");
   peer->add_option(
       "--key", command->key,
       "file of this process's private key (default: net.key); gossamer keygen makes it");

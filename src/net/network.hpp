@@ -15,6 +15,7 @@
 
 #include "gossip/link.hpp"
 #include "net/io/real_scheduler.hpp"
+#include "net/listening.hpp"
 #include "net/options.hpp"
 #include "net/session/session_options.hpp"
 #include "net/startup/refused_connections.hpp"
@@ -31,6 +32,8 @@ struct NetworkSetup {
   std::optional<Credentials> credentials = {};
   Identity identity;
   std::vector<int> hosted;  ///< ids of the peers of this process, ascending
+  /// Where this process listens, if that is decided; null: see open_listening().
+  std::shared_ptr<const Listening> listening = {};
   /// (peer here, peer of another process), each pair once: the pairs to connect. Both processes
   /// name a pair, each from its side.
   std::vector<std::pair<int, int>> pairs;

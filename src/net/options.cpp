@@ -68,6 +68,10 @@ const ParameterSet<NetOptions>& net_parameters() {
                {.help = "folder that all processes see; each writes its address there, so that "
                         "net.peers is not needed",
                 .path = true})
+          .add("seeds", &NetOptions::seeds,
+               {.help = "host:port of some processes of the network, in place of net.peers: each "
+                        "process finds the others from any of them that answers. A process of "
+                        "such a machine listens there, unless net.listen is set"})
           .add("insecure", &NetOptions::insecure,
                {.help = "without keys, use addresses that other machines can reach, although links "
                         "are then neither encrypted nor authenticated"})
@@ -138,12 +142,26 @@ Status check_reach(const NetOptions& options, const Address& address, const std:
       name, to_string(address)));
 }
 
+Status validate_seeds(const NetOptions& options) {
+  for (std::size_t i = 0; i < options.seeds.size(); ++i) {
+    const auto address = parse_address(options.seeds[i]);
+    if (!address.ok())
+      return invalid_error(fmt::format("net.seeds[{}]: {}", i, address.error().message));
+    if (address->port == 0)
+      return invalid_error(
+          fmt::format("net.seeds[{}]: port 0 cannot be called; give the port of a process", i));
+    GOSSAMER_TRY_STATUS(check_reach(options, *address, fmt::format("net.seeds[{}]:", i)));
+  }
+  return {};
+}
+
 Status validate(const NetOptions& options, int peers, const std::vector<int>& hosted) {
   GOSSAMER_TRY_STATUS(validate_keys(options));
-  if (options.peers.empty() && options.rendezvous.empty())
+  if (options.peers.empty() && options.rendezvous.empty() && options.seeds.empty())
     return invalid_error(
         fmt::format("net.peers: give the addresses of the {} peers, or a folder in "
-                    "net.rendezvous, or an address of each in net.members",
+                    "net.rendezvous, or the address of one process in net.seeds, or an address "
+                    "of each in net.members",
                     peers));
   if (!options.peers.empty() && options.peers.size() != static_cast<std::size_t>(peers))
     return invalid_error(
@@ -170,13 +188,14 @@ Status validate(const NetOptions& options, int peers, const std::vector<int>& ho
 
   auto listen = listen_address(options, hosted);
   if (!listen.ok()) return invalid_error("net.listen: " + listen.error().message);
-  if (listen->port == 0 && options.rendezvous.empty())
+  if (listen->port == 0 && options.rendezvous.empty() && options.seeds.empty())
     return invalid_error(
-        "net.listen: with port 0 other processes cannot know the port: set net.rendezvous");
+        "net.listen: with port 0 other processes cannot know the port: set net.rendezvous or "
+        "net.seeds");
   GOSSAMER_TRY_STATUS(check_reach(options, *listen, "net.listen:"));
   for (std::size_t i = 0; i < addresses.size(); ++i)
     GOSSAMER_TRY_STATUS(check_reach(options, addresses[i], fmt::format("net.peers[{}]:", i)));
-  return {};
+  return validate_seeds(options);
 }
 
 }  // namespace gossamer::net

@@ -19,6 +19,7 @@ struct NetOptions {
   std::string key;                   ///< file of this process's private key; empty: no encryption
   std::string listen;                ///< replaces the address of the hosted peers
   std::string rendezvous;            ///< a folder that all processes see, instead of addresses
+  std::vector<std::string> seeds;    ///< addresses of some processes, instead of all
   double join_timeout = 120;         ///< seconds: enough to start all machines by hand
   double failure_timeout = 2;        ///< seconds: four heartbeats
   double row_timeout = 1800;         ///< seconds: gossip/exchange/row_deadline.hpp
@@ -45,6 +46,9 @@ Result<Address> listen_address(const NetOptions& options, const std::vector<int>
 /// Whether this process may use an address. Error (invalid): other machines can reach it, there are
 /// no keys, and net.insecure does not allow that; the sentence begins with `name` and the address.
 Status check_reach(const NetOptions& options, const Address& address, const std::string& name);
+
+/// The part of validate() that is about net.seeds.
+Status validate_seeds(const NetOptions& options);
 
 /// Checks what the declaration cannot: addresses and keys, their number, and that an address that
 /// other machines can reach has keys or is allowed without. `peers` is the size of the network;

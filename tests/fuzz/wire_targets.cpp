@@ -4,6 +4,7 @@
 
 #include "base/hash.hpp"
 #include "gossip/scheduler.hpp"
+#include "net/discovery/address_book.hpp"
 #include "net/session/session.hpp"
 #include "net/tls/context.hpp"
 #include "net/tls/engine.hpp"
@@ -52,6 +53,45 @@ std::vector<Bytes> hello_seeds() {
   const auto bare = encode_hello(hello);
   hello.identity.settings = "run.peers=5\nrun.seed=0\n";
   return {bare, encode_hello(hello)};
+}
+
+// ---- address book
+
+/// The first two bytes are the number of nodes.
+void run_book(std::span<const std::byte> input) {
+  if (input.size() < 2 + kBookHeaderBytes) return;
+  const int nodes = 1 + std::to_integer<int>(input[0]) + 256 * std::to_integer<int>(input[1]);
+  input = input.subspan(2);
+  const auto header = decode_book_header(input.first<kBookHeaderBytes>());
+  const auto records = decode_book(input.subspan(kBookHeaderBytes), nodes);
+  if (!records) return;
+  AddressBookOptions options;
+  options.nodes = nodes;
+  options.network = book_network("run", nodes);
+  options.process = 5;
+  AddressBook book(options);
+  book.listen_at({"127.0.0.1", 7000});
+  book.claim();
+  require(book.merge(*records, gossip::Time(0)).ok(), "without keys no record needs a signature");
+  book.tick(1h);
+  const auto merged = book.records();
+  require(merged.size() <= static_cast<std::size_t>(nodes), "a record for each node at most");
+  const auto bytes = encode_book(header ? header->network : options.network, merged);
+  require(decode_book(std::span(bytes).subspan(kBookHeaderBytes), nodes) == merged,
+          "a book that is read is written and read as the same");
+}
+
+std::vector<Bytes> book_seeds() {
+  std::vector<AddressRecord> records(2);
+  records[0].process = records[1].process = 9;
+  records[0].version = records[1].version = 3;
+  records[0].address = {"10.0.0.5", 7000};
+  records[1].address = {"node-1", 7001};
+  records[1].peer = 2;
+  records[1].signature.emplace();
+  Bytes seed{std::byte{3}, std::byte{0}};
+  for (const std::byte each : encode_book(book_network("run", 4), records)) seed.push_back(each);
+  return {seed};
 }
 
 // ---- frames
@@ -326,6 +366,7 @@ std::vector<Bytes> tls_seeds() {
 
 std::vector<Target> wire_targets() {
   return {{"hello", run_hello, hello_seeds},
+          {"book", run_book, book_seeds},
           {"frame", run_frame, frame_seeds},
           {"session", run_session, session_seeds},
           {"tls", run_tls, tls_seeds}};

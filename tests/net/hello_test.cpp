@@ -56,8 +56,8 @@ TEST_CASE("options that cannot work say why") {
   NetOptions options;
   CHECK(
       refusal(options) ==
-      "net.peers: give the addresses of the 2 peers, or a folder in net.rendezvous, or an address "
-      "of each in net.members");
+      "net.peers: give the addresses of the 2 peers, or a folder in net.rendezvous, or the address "
+      "of one process in net.seeds, or an address of each in net.members");
   options.peers = {"127.0.0.1:1"};
   CHECK(refusal(options) == "net.peers: 1 addresses for 2 peers");
   options.peers = {"127.0.0.1:1", "nonsense"};
@@ -95,8 +95,13 @@ TEST_CASE("options that cannot work say why") {
   CHECK(refusal(options) == "");
   options.listen = "127.0.0.1:0";
   CHECK(refusal(options) ==
-        "net.listen: with port 0 other processes cannot know the port: set net.rendezvous");
+        "net.listen: with port 0 other processes cannot know the port: set net.rendezvous or "
+        "net.seeds");
   options.rendezvous = "/tmp";
+  CHECK(refusal(options) == "");
+  options.rendezvous.clear();
+  options.peers.clear();
+  options.seeds = {"127.0.0.1:7000"};
   CHECK(refusal(options) == "");
   CHECK(net_parameters().read("net", {{"chunk_kib", std::int64_t{5000}}}).error().message ==
         "net.chunk_kib: 5000 is too large, give at most 4096 KiB");

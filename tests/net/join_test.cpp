@@ -197,7 +197,17 @@ TEST_CASE("an address of another machine is an error that names it") {
   const Status status = zero.network->join();
   REQUIRE_FALSE(status.ok());
   CHECK(status.error().message.starts_with("cannot listen on 192.0.2.1:7000: "));
-  CHECK(zero.said("warning: links are not encrypted"));
+}
+
+TEST_CASE("a process without keys that other machines can reach says so") {
+  World world(2);
+  world.options.insecure = true;
+  for (const bool everywhere : {true, false}) {
+    world.options.listen = everywhere ? "0.0.0.0:0" : "127.0.0.1:0";
+    Process& process = world.add({everywhere ? 0 : 1}, {{0, 1}});
+    REQUIRE(process.network->start().ok());
+    CHECK(process.said("warning: links are not encrypted, and 0.0.0.0:") == everywhere);
+  }
 }
 
 TEST_CASE(

@@ -19,6 +19,7 @@
 #include "net/network.hpp"
 #include "net/startup/handshake_stream.hpp"
 #include "net/startup/rendezvous.hpp"
+#include "net/tls/tls_socket.hpp"
 #include "net/wire/frame.hpp"
 
 namespace gossamer::net::words {
@@ -251,6 +252,18 @@ class World {
 inline const World::Pairs kTriangle = {{0, 1}, {0, 2}, {1, 2}};
 
 using Wrap = std::function<std::unique_ptr<Socket>(std::unique_ptr<Socket>)>;
+
+/// A client with this key, which takes any server; `change` alters its settings.
+inline Wrap client_of(
+    World& world, const KeyPair& key,
+    const std::function<void(ssl_ctx_st*)>& change = [](ssl_ctx_st*) {}) {
+  const auto context = std::make_shared<TlsContext>(key);
+  change(context->get());
+  return [&world, context](std::unique_ptr<Socket> socket) {
+    return encrypted(world.scheduler, std::move(socket), *context, TlsRole::client,
+                     [](const PublicKey&) { return true; });
+  };
+}
 
 /// A raw client: connects and sends the bytes that the test wants, over what `wrap` makes of the
 /// socket.

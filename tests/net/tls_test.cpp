@@ -19,18 +19,6 @@ std::vector<KeyPair> make_keys(std::size_t count) {
   return keys;
 }
 
-/// A client with this key, which takes any server; `change` alters its settings.
-Wrap client_of(
-    World& world, const KeyPair& key,
-    const std::function<void(SSL_CTX*)>& change = [](SSL_CTX*) {}) {
-  const auto context = std::make_shared<TlsContext>(key);
-  change(context->get());
-  return [&world, context](std::unique_ptr<Socket> socket) {
-    return encrypted(world.scheduler, std::move(socket), *context, TlsRole::client,
-                     [](const PublicKey&) { return true; });
-  };
-}
-
 /// Peers 0, 1 and 2 on a path, with keys; peers 0 and 1 run.
 struct KeyedPath {
   explicit KeyedPath(double failure_timeout = 20) : world(3) {

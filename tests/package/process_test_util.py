@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
+from network_test_util import ReservedPort as ReservedPort
 from network_test_util import wait_until
 
 PROGRAMS = Path(__file__).parent / "programs"

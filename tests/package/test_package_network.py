@@ -11,7 +11,7 @@ import gossamer.torch as gossip
 import pytest
 import torch
 from conftest import Configure
-from process_test_util import Processes, Program, wait_until
+from process_test_util import Processes, Program, ReservedPort, wait_until
 from tasks import NumpySoftmax, batch_of, loss_of, sgd, torch_task
 
 
@@ -62,6 +62,41 @@ def test_numpy_over_tcp_ends_with_the_bits_of_the_simulation(
     for each in started:
         assert each.result()["reason"] == "finished"
     assert final_hash(program, tmp_path / "tcp") == simulated["final_hash"]
+
+
+def test_programs_without_ids_claim_them(
+    configure: Configure, processes: Processes, program: Path, tmp_path: Path
+) -> None:
+    config = configure(3, 20)
+    simulated = gossamer.run(config, NumpySoftmax(), out=tmp_path / "simulated")
+    with ReservedPort() as seed:
+        settings = (f'net.seeds=["{seed}"]', "net.rendezvous=", "net.listen=")
+        started = [
+            processes.start("task_peer.py", config, "", tmp_path / "tcp", "numpy", *settings)
+            for _ in range(3)
+        ]
+        assert [each.result()["reason"] for each in started] == ["finished"] * 3
+    assert final_hash(program, tmp_path / "tcp") == simulated["final_hash"]
+
+
+def test_an_interrupt_ends_the_wait_for_an_id(
+    configure: Configure, processes: Processes, tmp_path: Path
+) -> None:
+    settings = ('net.seeds=["127.0.0.1:1"]', "net.rendezvous=", "net.join_timeout=100")
+    waiting = processes.start("task_peer.py", configure(3, 20), "", tmp_path, "numpy", *settings)
+    waiting.wait_for("waiting for an id: 0 of 3 ids have a process; seeds: 127.0.0.1:1: ")
+    waiting.process.send_signal(signal.SIGINT)
+    assert waiting.wait() != 0
+    assert "KeyboardInterrupt" in waiting.output
+
+
+def test_more_programs_than_peers_are_refused(
+    configure: Configure, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RANK", "1")
+    monkeypatch.setenv("WORLD_SIZE", "4")
+    with pytest.raises(gossamer.Error, match="WORLD_SIZE: 4 processes were started, and the netw"):
+        gossamer.peer(configure(3, 20), NumpySoftmax(), out=tmp_path / "out")
 
 
 def test_a_program_that_stands_still_is_lost(

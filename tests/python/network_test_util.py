@@ -7,6 +7,7 @@ codes = network.wait()
 
 import contextlib
 import json
+import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -33,6 +34,23 @@ def wait_until(
                 f"not within {seconds:g} s: {what if isinstance(what, str) else what()}"
             )
         time.sleep(0.01)
+
+
+class ReservedPort:
+    """A port of this machine that the system gives to no other program, and yet is free.
+
+    with ReservedPort() as address: …   # "127.0.0.1:40123"
+    """
+
+    def __enter__(self) -> str:
+        # Two sockets that allow it can have one address, as long as one of them listens at most.
+        self._socket = socket.socket()
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self._socket.bind(("127.0.0.1", 0))
+        return f"127.0.0.1:{self._socket.getsockname()[1]}"
+
+    def __exit__(self, *_: object) -> None:
+        self._socket.close()
 
 
 class PeerProcess:

@@ -1,6 +1,8 @@
 #include "net/io/socket.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/socket.h>
 
 #include <array>
 #include <asio/connect.hpp>
@@ -9,6 +11,7 @@
 #include <asio/ip/tcp.hpp>
 #include <asio/steady_timer.hpp>
 #include <cctype>
+#include <cerrno>
 #include <vector>
 
 #include "base/check.hpp"
@@ -82,6 +85,7 @@ class TcpSocket final : public Socket {
 
   const std::string& remote() const override { return state_->remote; }
   bool is_local() const override { return state_->is_local; }
+  std::string local_host() const override { return state_->local_host; }
 
  private:
   // Pending operations hold the state, which outlives the socket until the last of them has
@@ -94,13 +98,14 @@ class TcpSocket final : public Socket {
       const tcp::endpoint endpoint = socket.remote_endpoint(ignored);
       if (ignored) return;
       remote = text(endpoint);
-      is_local = endpoint.address().is_loopback() ||
-                 endpoint.address() == socket.local_endpoint(ignored).address();
+      const tcp::endpoint own = socket.local_endpoint(ignored);
+      if (!ignored) local_host = own.address().to_string();
+      is_local = endpoint.address().is_loopback() || endpoint.address() == own.address();
     }
 
     tcp::socket socket;
     SocketUser* user = nullptr;
-    std::string remote = "an unknown address";
+    std::string remote = "an unknown address", local_host;
     bool is_local = false;
     std::array<asio::mutable_buffer, kMaxAreas> into;
     std::array<asio::const_buffer, kMaxAreas> from;
@@ -180,9 +185,9 @@ class TcpAttempt final : public Attempt {
 
 class TcpListener final : public Listener {
  public:
-  TcpListener(asio::io_context& context, const Address& asked,
+  TcpListener(asio::io_context& context, Address address,
               std::function<void(std::unique_ptr<Socket>)> accepted)
-      : work_(std::make_shared<Work>(context, std::move(accepted))), asked_(asked) {}
+      : work_(std::make_shared<Work>(context, std::move(accepted))), address_(std::move(address)) {}
   ~TcpListener() override {
     work_->accepted = nullptr;
     work_->pause.cancel();
@@ -190,29 +195,23 @@ class TcpListener final : public Listener {
     work_->acceptor.close(ignored);
   }
 
-  std::error_code open() {
+  /// Accepts the connections to the port of this descriptor, which stays open.
+  std::error_code accept_from(int descriptor) {
+    Descriptor own(::fcntl(descriptor, F_DUPFD_CLOEXEC, 0));
+    sockaddr_storage address{};
+    socklen_t size = sizeof address;
+    if (!own.is_open() ||
+        ::getsockname(own.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0)
+      return {errno, std::system_category()};
     std::error_code error;
-    tcp::endpoint endpoint(asio::ip::make_address(asked_.host, error), asked_.port);
-    if (error) {
-      tcp::resolver resolver(work_->acceptor.get_executor());
-      const auto found =
-          resolver.resolve(asked_.host, std::to_string(asked_.port), tcp::resolver::passive, error);
-      if (error) return error;
-      endpoint = *found.begin();
-    }
-    tcp::acceptor& acceptor = work_->acceptor;
-    acceptor.open(endpoint.protocol(), error);
-    if (!error) acceptor.set_option(tcp::acceptor::reuse_address(true), error);
-    if (!error) acceptor.bind(endpoint, error);
-    if (!error) acceptor.listen(asio::socket_base::max_listen_connections, error);
-    if (!error) accept(work_);
-    return error;
+    work_->acceptor.assign(address.ss_family == AF_INET6 ? tcp::v6() : tcp::v4(), own.get(), error);
+    if (error) return error;
+    own.release();
+    accept(work_);
+    return {};
   }
 
-  Address address() const override {
-    std::error_code ignored;
-    return {asked_.host, work_->acceptor.local_endpoint(ignored).port()};
-  }
+  Address address() const override { return address_; }
 
  private:
   struct Work {
@@ -240,8 +239,35 @@ class TcpListener final : public Listener {
   }
 
   std::shared_ptr<Work> work_;
-  Address asked_;
+  Address address_;
 };
+
+std::error_code open_port(tcp::acceptor& acceptor, const Address& address) {
+  std::error_code error;
+  tcp::endpoint endpoint(asio::ip::make_address(address.host, error), address.port);
+  if (error) {
+    tcp::resolver resolver(acceptor.get_executor());
+    const auto found =
+        resolver.resolve(address.host, std::to_string(address.port), tcp::resolver::passive, error);
+    if (error) return error;
+    endpoint = *found.begin();
+  }
+  acceptor.open(endpoint.protocol(), error);
+  if (!error) acceptor.set_option(tcp::acceptor::reuse_address(true), error);
+  if (!error) acceptor.bind(endpoint, error);
+  if (!error) acceptor.listen(asio::socket_base::max_listen_connections, error);
+  return error;
+}
+
+Error cannot_listen(const Address& address, const std::error_code& error) {
+  std::string message = fmt::format("cannot listen on {}: {}", to_string(address), words(error));
+  if (error == asio::error::address_in_use)
+    message +=
+        "; another program, or another peer, holds this port: stop it, or give another in "
+        "net.listen or net.peers";
+  else message += "; give an address of this machine in net.listen or net.peers";
+  return {ErrorKind::network, std::move(message)};
+}
 
 }  // namespace
 
@@ -250,18 +276,29 @@ std::unique_ptr<Attempt> connect(RealScheduler& scheduler, const Address& addres
   return std::make_unique<TcpAttempt>(scheduler.context(), address, std::move(done));
 }
 
+Result<OpenPort> OpenPort::open(const Address& address) {
+  asio::io_context context;
+  tcp::acceptor acceptor(context);
+  if (const std::error_code error = open_port(acceptor, address))
+    return cannot_listen(address, error);
+  const tcp::endpoint bound = acceptor.local_endpoint();
+  return OpenPort({address.host, bound.port()}, bound.address().is_loopback(),
+                  Descriptor(acceptor.release()));
+}
+
+Result<std::unique_ptr<Listener>> listen(RealScheduler& scheduler, const OpenPort& port,
+                                         std::function<void(std::unique_ptr<Socket>)> accepted) {
+  auto listener =
+      std::make_unique<TcpListener>(scheduler.context(), port.address(), std::move(accepted));
+  if (const std::error_code error = listener->accept_from(port.descriptor()))
+    return cannot_listen(port.address(), error);
+  return std::unique_ptr<Listener>(std::move(listener));
+}
+
 Result<std::unique_ptr<Listener>> listen(RealScheduler& scheduler, const Address& address,
                                          std::function<void(std::unique_ptr<Socket>)> accepted) {
-  auto listener = std::make_unique<TcpListener>(scheduler.context(), address, std::move(accepted));
-  const std::error_code error = listener->open();
-  if (!error) return std::unique_ptr<Listener>(std::move(listener));
-  std::string message = fmt::format("cannot listen on {}: {}", to_string(address), words(error));
-  if (error == asio::error::address_in_use)
-    message +=
-        "; another program, or another peer, holds this port: stop it, or give another in "
-        "net.listen or net.peers";
-  else message += "; give an address of this machine in net.listen or net.peers";
-  return Error{ErrorKind::network, std::move(message)};
+  GOSSAMER_TRY(const OpenPort port, OpenPort::open(address));
+  return listen(scheduler, port, std::move(accepted));
 }
 
 std::string host_name() {

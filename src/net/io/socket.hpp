@@ -9,7 +9,9 @@
 #include <span>
 #include <string>
 #include <system_error>
+#include <utility>
 
+#include "base/descriptor.hpp"
 #include "base/result.hpp"
 #include "net/io/address.hpp"
 #include "net/io/area.hpp"
@@ -58,6 +60,8 @@ class Socket {
   virtual const std::string& remote() const = 0;
   /// The other end has an address of this machine, though perhaps as a proxy of another one.
   virtual bool is_local() const = 0;
+  /// The address of this end, as a number without its port; empty if it is not known.
+  virtual std::string local_host() const { return {}; }
 };
 
 using OnConnected = std::function<void(Result<std::unique_ptr<Socket>>)>;
@@ -82,8 +86,34 @@ class Listener {
   virtual Address address() const = 0;
 };
 
-/// Listens at once; `accepted` is called for each connection. Error (network): names the address
-/// and says what to do.
+/// A port of this machine on which the system takes connections. They wait, as many as the system
+/// allows, until a listener accepts them. Its destruction closes the port, unless a listener has
+/// it. Thread: any, one at a time.
+class OpenPort {
+ public:
+  /// Error (network): names the address and says what to do.
+  static Result<OpenPort> open(const Address& address);
+
+  /// With the actual port if port 0 was requested.
+  const Address& address() const { return address_; }
+  bool is_loopback() const { return is_loopback_; }  ///< only this machine reaches it
+  int descriptor() const { return descriptor_.get(); }
+
+ private:
+  OpenPort(Address address, bool is_loopback, Descriptor descriptor)
+      : address_(std::move(address)),
+        is_loopback_(is_loopback),
+        descriptor_(std::move(descriptor)) {}
+
+  Address address_;
+  bool is_loopback_;
+  Descriptor descriptor_;
+};
+
+/// Calls `accepted` for each connection to the port. Error (network): names the address.
+Result<std::unique_ptr<Listener>> listen(RealScheduler& scheduler, const OpenPort& port,
+                                         std::function<void(std::unique_ptr<Socket>)> accepted);
+/// The same on a port that is opened for it. Error (network): as of OpenPort::open().
 Result<std::unique_ptr<Listener>> listen(RealScheduler& scheduler, const Address& address,
                                          std::function<void(std::unique_ptr<Socket>)> accepted);
 

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <random>
 #include <utility>
 
 #include "base/check.hpp"
+#include "net/run/network_book.hpp"
 
 namespace gossamer::net {
 
@@ -14,8 +14,6 @@ using namespace std::chrono_literals;
 
 namespace {
 
-// The longest time for one attempt: a machine that is not there answers nothing at all.
-constexpr gossip::Time kLongestAttempt = 5s;
 // How often the files in the rendezvous folder are checked once all processes have joined.
 constexpr gossip::Time kRendezvousCheck = 1s;
 // A heartbeat is sent this many times within the shorter of both failure timeouts.
@@ -27,37 +25,55 @@ std::chrono::milliseconds milliseconds(gossip::Time time) {
   return std::chrono::duration_cast<std::chrono::milliseconds>(time);
 }
 
-/// Never 0, which stands for a session that cannot be resumed.
-std::uint64_t random_session_id() {
-  std::random_device device;
-  std::uint64_t id = 0;
-  while (id == 0) id = std::uint64_t{device()} << 32 | device();
-  return id;
-}
-
 }  // namespace
 
 Status ConnectionManager::start() {
-  const NetOptions& options = state_.setup.options;
-  GOSSAMER_TRY(const Address listen, listen_address(options, state_.setup.hosted));
-  if (!is_loopback(listen) && !state_.authenticator)
+  listening_ = state_.setup.listening;
+  if (!listening_) {
+    GOSSAMER_TRY(Listening opened, open_listening(state_.setup.options, state_.setup.hosted));
+    listening_ = std::make_shared<const Listening>(std::move(opened));
+  }
+  if (!listening_->port.is_loopback() && !state_.authenticator)
     state_.setup.message(
         fmt::format("warning: links are not encrypted, and {} can be reached from other machines",
-                    to_string(listen)));
+                    to_string(address())));
+  if (!state_.setup.options.seeds.empty()) begin_discovery();
   acceptor_ = std::make_unique<Acceptor>(state_.scheduler, acceptor_options());
-  GOSSAMER_TRY_STATUS(acceptor_->open(listen));
-  if (!options.rendezvous.empty()) {
-    rendezvous_.emplace(options.rendezvous, state_.setup.identity.run_id);
-    Address own = acceptor_->address();
-    if (own.host == "0.0.0.0" || own.host == "::") own.host = host_name();
-    GOSSAMER_TRY_STATUS(rendezvous_->announce(state_.setup.hosted, own));
-  }
+  GOSSAMER_TRY_STATUS(acceptor_->open(listening_->port));
+  GOSSAMER_TRY_STATUS(announce());
   for (auto& [pair, edge] : state_.edges)
     if (edge.connects()) connect(edge);
   return {};
 }
 
+/// In the rendezvous folder.
+Status ConnectionManager::announce() {
+  const std::string& folder = state_.setup.options.rendezvous;
+  if (folder.empty()) return {};
+  rendezvous_.emplace(folder, state_.setup.identity.run_id);
+  Address own = address();
+  if (own.host == "0.0.0.0" || own.host == "::") own.host = host_name();
+  return rendezvous_->announce(state_.setup.hosted, own);
+}
+
+void ConnectionManager::begin_discovery() {
+  const Identity& identity = state_.setup.identity;
+  const NetOptions& options = state_.setup.options;
+  book_.emplace(book_options(identity.run_id, identity.peers, options, state_.authenticator.get()));
+  book_->host(state_.setup.hosted);
+  DiscoveryOptions discovery = discovery_options(options, listening_->address);
+  discovery.identity = identity;
+  discovery.authenticator = state_.authenticator.get();
+  discovery.message = state_.setup.message;
+  discovery.on_rejected = [this](Error error) {
+    if (!state_.run.joined) shutdown_.end_run(std::move(error));
+  };
+  discovery_ = std::make_unique<Discovery>(state_.scheduler, *book_, std::move(discovery));
+  discovery_->start();
+}
+
 void ConnectionManager::tick(gossip::Time now) {
+  if (discovery_ && state_.run.joined) discovery_->slow_down();
   if (!rendezvous_ || (state_.run.joined && now - rendezvous_checked_ < kRendezvousCheck)) return;
   rendezvous_->restore(join_.running());
   rendezvous_checked_ = now;
@@ -67,6 +83,11 @@ Result<Address> ConnectionManager::find_address(int peer) const {
   const std::string configured = state_.configured_address(peer);
   if (rendezvous_) {
     auto found = rendezvous_->find(peer);
+    if (found.ok()) GOSSAMER_TRY_STATUS(check_reach(state_.setup.options, *found, "its address"));
+    if (found.ok() || configured.empty()) return found;
+  }
+  if (discovery_) {
+    auto found = discovery_->find(peer);
     if (found.ok()) GOSSAMER_TRY_STATUS(check_reach(state_.setup.options, *found, "its address"));
     if (found.ok() || configured.empty()) return found;
   }
@@ -97,16 +118,16 @@ ConnectorOptions ConnectionManager::connector_options(const Edge& edge, gossip::
                    milliseconds(state_.failure_timeout), state_.setup.identity};
   options.authenticator = state_.authenticator.get();
   options.running = [this] { return join_.running(); };
-  options.deadline = std::min(state_.failure_timeout, kLongestAttempt);
+  options.deadline = exchange_deadline(state_.setup.options);
   options.pause = pause;
   options.find = [this, peer = edge.remote] { return find_address(peer); };
-  options.address_may_be_stale = rendezvous_.has_value();
+  options.address_may_be_stale = rendezvous_ || discovery_;
   return options;
 }
 
 void ConnectionManager::connect(Edge& edge, gossip::Time pause) {
   ConnectorOptions options = connector_options(edge, pause);
-  options.hello.session = edge.requested_session = random_session_id();
+  options.hello.session = edge.requested_session = random_number();
   options.on_connected = [this, &edge](Connection connection, const Hello& answer) {
     const std::string address = edge.connector->address();
     edge.connector.reset();
@@ -156,7 +177,7 @@ AcceptorOptions ConnectionManager::acceptor_options() {
   options.identity = state_.setup.identity;
   options.authenticator = state_.authenticator.get();
   options.pairs = state_.setup.pairs.size();
-  options.deadline = std::min(state_.failure_timeout, kLongestAttempt);
+  options.deadline = exchange_deadline(state_.setup.options);
   options.failure_timeout = milliseconds(state_.failure_timeout);
   options.running = [this] { return join_.running(); };
   options.admit = [this](const Hello& hello) { return admit(hello); };
@@ -166,6 +187,11 @@ AcceptorOptions ConnectionManager::acceptor_options() {
   options.on_rejected = [this](const Hello& hello, HandshakeResult result,
                                const std::string& clause) { on_rejected(hello, result, clause); };
   options.message = state_.setup.message;
+  if (!discovery_) return options;
+  options.exchange_books = [this](const auto& records, const std::string& local_host) {
+    return discovery_->answer(records, local_host);
+  };
+  options.book_network = book_->network();
   return options;
 }
 

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "net/discovery/discovery.hpp"
 #include "net/run/join_phase.hpp"
 #include "net/run/network_state.hpp"
 #include "net/run/shutdown.hpp"
@@ -21,14 +22,14 @@ class ConnectionManager {
   ConnectionManager(NetworkState& state, JoinPhase& join, Shutdown& shutdown, SessionOwner& owner)
       : state_(state), join_(join), shutdown_(shutdown), owner_(owner) {}
 
-  /// Listens, announces the address in the rendezvous folder, and begins to connect. Errors: the
-  /// port is in use, the folder cannot be written.
+  /// Listens, announces the address in the rendezvous folder or the address book, and begins to
+  /// connect. Errors: the port is in use, the folder cannot be written.
   Status start();
-  Address address() const { return acceptor_->address(); }
+  Address address() const { return listening_->port.address(); }
   RefusedConnections refused() const {
     return acceptor_ ? acceptor_->refused() : RefusedConnections();
   }
-  /// Looks after the files in the rendezvous folder.
+  /// Looks after the files in the rendezvous folder, and the pace of the discovery.
   void tick(gossip::Time now);
 
   /// Network::set_members.
@@ -41,6 +42,8 @@ class ConnectionManager {
   void reconnect(Edge& edge, gossip::Time pause);
 
  private:
+  Status announce();
+  void begin_discovery();
   Result<Address> find_address(int peer) const;
   ConnectorOptions connector_options(const Edge& edge, gossip::Time pause) const;
   AcceptorOptions acceptor_options();
@@ -58,7 +61,10 @@ class ConnectionManager {
   JoinPhase& join_;
   Shutdown& shutdown_;
   SessionOwner& owner_;
+  std::shared_ptr<const Listening> listening_;
   std::optional<Rendezvous> rendezvous_;
+  std::optional<AddressBook> book_;  ///< of a network with seeds
+  std::unique_ptr<Discovery> discovery_;
   gossip::Time rendezvous_checked_{0};
   std::unique_ptr<Acceptor> acceptor_;
 };

@@ -26,8 +26,8 @@ Acceptor::~Acceptor() {
   for (auto& pending : pending_) pending.stream->close();
 }
 
-Status Acceptor::open(const Address& address) {
-  auto listener = listen(scheduler_, address,
+Status Acceptor::open(const OpenPort& port) {
+  auto listener = listen(scheduler_, port,
                          [this](std::unique_ptr<Socket> socket) { on_accept(std::move(socket)); });
   if (!listener.ok()) return listener.error();
   listener_ = std::move(listener).value();
@@ -67,6 +67,10 @@ void Acceptor::on_accept(std::unique_ptr<Socket> socket) {
       [this, pending](const std::string& why) { on_end(pending, why); });
   pending->stream->read_hello(
       [this, pending](const HelloPrefix& prefix) {
+        if (prefix.version == kProtocolVersion && prefix.opening == Opening::book) {
+          read_book(pending);
+          return false;
+        }
         if (prefix.version == kProtocolVersion) return true;
         Hello other;
         other.from = other.to = -1;
@@ -77,6 +81,32 @@ void Acceptor::on_accept(std::unique_ptr<Socket> socket) {
       [this, pending](const std::optional<Hello>& hello) {
         if (!hello) return reject(pending, "it does not speak this protocol");
         answer(pending, *hello, decide(*pending, *hello));
+      });
+}
+
+void Acceptor::read_book(PendingConnections::iterator pending) {
+  if (!options_.exchange_books)
+    return reject(pending, "it sent an address book, without net.seeds");
+  pending->stream->read_book(
+      options_.identity.peers, options_.book_network,
+      [this, pending](const std::optional<ReceivedBook>& book) {
+        if (!book) return reject(pending, "its address book is none");
+        HandshakeStream& stream = *pending->stream;
+        if (!book->same_network) {
+          report(
+              fmt::format("rejected a process at {}: its run, or its number of peers, is not ours",
+                          stream.remote()));
+          ++refused_.hellos;
+          pending->answered = true;
+          Hello caller;
+          caller.from = caller.to = -1;
+          return write_rejection(*pending, caller, HandshakeResult::wrong_run);
+        }
+        auto answer = options_.exchange_books(book->records, stream.local_host());
+        if (!answer.ok()) return reject(pending, answer.error().message);
+        pending->answered = true;
+        stream.write(encode_book(options_.book_network, *answer),
+                     [&stream] { stream.close_gracefully(); });
       });
 }
 
@@ -99,6 +129,7 @@ HandshakeResult Acceptor::decide(const PendingConnection& pending, const Hello& 
   if (options_.authenticator != nullptr &&
       !options_.authenticator->members().has(hello.from, pending.shown->key.value()))
     return HandshakeResult::wrong_key;
+  if (!options_.admit) return HandshakeResult::retry_later;
   const HandshakeResult difference = compare(options_.identity, hello.identity);
   return difference == HandshakeResult::accepted ? options_.admit(hello) : difference;
 }
@@ -119,13 +150,20 @@ void Acceptor::answer(PendingConnections::iterator pending, const Hello& hello,
     report(fmt::format("rejected {}: {}", name, clause));
   }
   pending->answered = true;
-  const auto close = [&stream] { stream.close_gracefully(); };
-  if (pending->shown->key && result != HandshakeResult::wrong_version)
-    stream.write(encode_hello(answer_to(hello, result, options_)), close);
-  else stream.write(encode_rejection(result), close);
+  write_rejection(*pending, hello, result);
   if (wrong_key) ++refused_.keys;
   else if (!is_retried(result)) ++refused_.hellos;
   if (!wrong_key) options_.on_rejected(hello, result, clause);
+}
+
+/// Only a process that has proved a key learns more than the reason.
+void Acceptor::write_rejection(const PendingConnection& pending, const Hello& hello,
+                               HandshakeResult result) {
+  HandshakeStream& stream = *pending.stream;
+  const auto close = [&stream] { stream.close_gracefully(); };
+  if (pending.shown->key && result != HandshakeResult::wrong_version)
+    stream.write(encode_hello(answer_to(hello, result, options_)), close);
+  else stream.write(encode_rejection(result), close);
 }
 
 void Acceptor::accept(PendingConnections::iterator pending, const Hello& hello,

@@ -26,7 +26,7 @@ struct AcceptorOptions {
   std::chrono::milliseconds failure_timeout{0};  ///< Hello::failure_timeout
   std::function<bool()> running;                 ///< Hello::running, asked for each answer
   /// Whether the peer that connects may have the pair that it asks for: accepted, resumed, or a
-  /// reason against it.
+  /// reason against it. Empty in a process without an id: every peer is to try again later.
   std::function<HandshakeResult(const Hello& hello)> admit;
   /// The connection is accepted and answered.
   std::function<void(Connection, const Hello& hello, HandshakeResult result)> on_admitted;
@@ -35,6 +35,14 @@ struct AcceptorOptions {
   std::function<void(const Hello& hello, HandshakeResult result, const std::string& clause)>
       on_rejected;
   std::function<void(const std::string&)> message;  ///< lines for people
+  /// Of a network in which processes exchange address books; without, books are refused. Takes the
+  /// records of another process, of which a connection came to the address `local_host` of this
+  /// machine, and returns the records to answer with. An error refuses the records, with the reason
+  /// as a clause after "it".
+  std::function<Result<std::vector<AddressRecord>>(const std::vector<AddressRecord>& records,
+                                                   const std::string& local_host)>
+      exchange_books = {};
+  std::string book_network = {};
 };
 
 /// Thread: the scheduler's. Listens from open() until it is destroyed.
@@ -44,8 +52,8 @@ class Acceptor {
       : scheduler_(scheduler), options_(std::move(options)) {}
   ~Acceptor();
 
-  /// Error (network): the address cannot be listened on.
-  Status open(const Address& address);
+  /// Accepts the connections to the port. Error (network): it cannot.
+  Status open(const OpenPort& port);
   Address address() const { return listener_->address(); }
   const RefusedConnections& refused() const { return refused_; }
 
@@ -70,8 +78,11 @@ class Acceptor {
   void make_room(const std::string& host);
   void on_accept(std::unique_ptr<Socket> socket);
   void on_end(PendingConnections::iterator pending, const std::string& why);
+  void read_book(PendingConnections::iterator pending);
   HandshakeResult decide(const PendingConnection& pending, const Hello& hello) const;
   void answer(PendingConnections::iterator pending, const Hello& hello, HandshakeResult result);
+  void write_rejection(const PendingConnection& pending, const Hello& hello,
+                       HandshakeResult result);
   void accept(PendingConnections::iterator pending, const Hello& hello, HandshakeResult result);
   void reject(PendingConnections::iterator pending, const std::string& why,
               Counter counter = &RefusedConnections::handshakes);

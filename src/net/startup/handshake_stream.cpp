@@ -1,5 +1,7 @@
 #include "net/startup/handshake_stream.hpp"
 
+#include <algorithm>
+#include <array>
 #include <utility>
 
 namespace gossamer::net {
@@ -9,6 +11,7 @@ HandshakeStream::HandshakeStream(RealScheduler& scheduler, std::unique_ptr<Socke
     : scheduler_(scheduler),
       socket_(std::move(socket)),
       remote_(socket_->remote()),
+      local_host_(socket_->local_host()),
       on_end_(std::move(on_end)) {
   socket_->set_user(this);
   timer_ = scheduler_.after(deadline, [this] { end("no answer"); });
@@ -49,6 +52,26 @@ void HandshakeStream::read_settings(
     hello.insert(hello.end(), rest.begin(), rest.end());
     on_hello(decode_hello(hello));
   });
+}
+
+void HandshakeStream::read_book(int nodes, const std::string& network,
+                                std::function<void(const std::optional<ReceivedBook>&)> on_book) {
+  read(kBookHeaderBytes - kHelloPrefixBytes,
+       [this, nodes, network, on_book = std::move(on_book)](std::span<const std::byte> rest) {
+         std::array<std::byte, kBookHeaderBytes> bytes;
+         std::ranges::copy(encode_book_prefix(), bytes.begin());  // as it was read
+         std::ranges::copy(rest, bytes.begin() + kHelloPrefixBytes);
+         const auto header = decode_book_header(bytes);
+         if (!header) return on_book(std::nullopt);
+         if (header->network != network) return on_book(ReceivedBook{});
+         if (header->bytes == 0) return on_book(ReceivedBook{true, {}});
+         if (header->bytes > most_book_bytes(nodes)) return on_book(std::nullopt);
+         read(header->bytes, [nodes, on_book](std::span<const std::byte> payload) {
+           auto records = decode_book(payload, nodes);
+           if (!records) return on_book(std::nullopt);
+           on_book(ReceivedBook{true, *std::move(records)});
+         });
+       });
 }
 
 void HandshakeStream::continue_read() {

@@ -11,9 +11,16 @@
 #include <vector>
 
 #include "net/io/socket.hpp"
+#include "net/wire/book_message.hpp"
 #include "net/wire/hello.hpp"
 
 namespace gossamer::net {
+
+/// An address book as it came.
+struct ReceivedBook {
+  bool same_network = false;
+  std::vector<AddressRecord> records;
+};
 
 /// Held by a shared_ptr, which may be released at any time, also from within a callback. There is
 /// no callback after close(). Thread: the scheduler's.
@@ -34,6 +41,11 @@ class HandshakeStream final : public SocketUser,
   /// bytes, also the first, are no hello.
   void read_hello(std::function<bool(const HelloPrefix&)> goes_on,
                   std::function<void(const std::optional<Hello>&)> on_hello);
+  /// Reads what follows the first words of an address book, of a network of `nodes` nodes.
+  /// `on_book` receives the records, none if the book is of another network, or nothing where the
+  /// bytes are no book.
+  void read_book(int nodes, const std::string& network,
+                 std::function<void(const std::optional<ReceivedBook>&)> on_book);
   /// Writes all bytes, of which it keeps a copy. One write at a time.
   void write(std::span<const std::byte> bytes, std::function<void()> then);
   /// What is read and discarded of a connection at most after the refusal was written to it.
@@ -48,6 +60,8 @@ class HandshakeStream final : public SocketUser,
   const std::string& remote() const { return remote_; }
   /// No byte has come from the other end, beside a handshake of TLS that it did not finish.
   bool silent() const { return !heard_; }
+  /// Socket::local_host().
+  const std::string& local_host() const { return local_host_; }
   /// Of the transfer that ended the stream; none if it was closed or its deadline passed.
   const std::error_code& error() const { return error_; }
 
@@ -63,7 +77,7 @@ class HandshakeStream final : public SocketUser,
 
   RealScheduler& scheduler_;
   std::unique_ptr<Socket> socket_;
-  std::string remote_;
+  std::string remote_, local_host_;
   std::error_code error_;
   OnEnd on_end_;
   gossip::Scheduler::TimerId timer_;

@@ -27,19 +27,29 @@ class Authenticator {
  public:
   Authenticator(gossip::Scheduler& scheduler, Credentials credentials)
       : scheduler_(scheduler),
-        own_key_(credentials.key.public_key()),
+        key_(credentials.key),
         context_(credentials.key),
         members_(std::move(credentials.members)) {}
   Authenticator(const Authenticator&) = delete;
   Authenticator& operator=(const Authenticator&) = delete;
 
-  const PublicKey& own_key() const { return own_key_; }
+  const PublicKey& own_key() const { return key_.public_key(); }
+  Signature sign(std::string_view text) const { return key_.sign(text); }
   const MemberList& members() const { return members_; }
   void set_members(MemberList members) { members_ = std::move(members); }
 
   /// Encrypts an incoming connection, whose other end may have the key of any member.
   std::unique_ptr<Socket> accept(std::unique_ptr<Socket> socket, std::shared_ptr<ShownKey> shown) {
     return encrypted(scheduler_, std::move(socket), context_, TlsRole::server,
+                     [this, shown = std::move(shown)](const PublicKey& key) {
+                       shown->key = key;
+                       return members_.has(key);
+                     });
+  }
+  /// Encrypts an outgoing connection, whose other end may have the key of any member.
+  std::unique_ptr<Socket> connect_to_any(std::unique_ptr<Socket> socket,
+                                         std::shared_ptr<ShownKey> shown) {
+    return encrypted(scheduler_, std::move(socket), context_, TlsRole::client,
                      [this, shown = std::move(shown)](const PublicKey& key) {
                        shown->key = key;
                        return members_.has(key);
@@ -57,7 +67,7 @@ class Authenticator {
 
  private:
   gossip::Scheduler& scheduler_;
-  PublicKey own_key_;
+  KeyPair key_;
   TlsContext context_;
   MemberList members_;
 };

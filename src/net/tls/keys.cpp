@@ -119,6 +119,29 @@ Result<KeyPair> KeyPair::load(const std::filesystem::path& path) {
   return KeyPair(key.release());
 }
 
+Signature KeyPair::sign(std::string_view text) const {
+  const openssl::Digest digest(openssl::made(EVP_MD_CTX_new()));
+  openssl::require(EVP_DigestSignInit(digest.get(), nullptr, nullptr, nullptr, key_.get()));
+  Signature signature{};
+  std::size_t size = signature.size();
+  openssl::require(EVP_DigestSign(digest.get(), signature.data(), &size,
+                                  reinterpret_cast<const unsigned char*>(text.data()),
+                                  text.size()));
+  return signature;
+}
+
+bool has_signed(const PublicKey& key, std::string_view text, const Signature& signature) {
+  const openssl::Key loaded(
+      EVP_PKEY_new_raw_public_key(EVP_PKEY_ED25519, nullptr, key.bytes.data(), key.bytes.size()));
+  const openssl::Digest digest(openssl::made(EVP_MD_CTX_new()));
+  const bool valid =
+      loaded && EVP_DigestVerifyInit(digest.get(), nullptr, nullptr, nullptr, loaded.get()) == 1 &&
+      EVP_DigestVerify(digest.get(), signature.data(), signature.size(),
+                       reinterpret_cast<const unsigned char*>(text.data()), text.size()) == 1;
+  ERR_clear_error();
+  return valid;
+}
+
 Status KeyPair::save(const std::filesystem::path& path) const {
   const openssl::Bio bio(openssl::made(BIO_new(BIO_s_secmem())));
   openssl::require(

@@ -8,8 +8,10 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "base/result.hpp"
+#include "net/wire/book_message.hpp"
 
 struct evp_pkey_st;
 
@@ -26,6 +28,9 @@ std::string to_string(const PublicKey& key);
 /// Error (invalid): the text is no public key; the message quotes it and says what one looks like.
 Result<PublicKey> parse_public_key(const std::string& text);
 
+/// Whether the holder of the key has signed the text.
+bool has_signed(const PublicKey& key, std::string_view text, const Signature& signature);
+
 /// A private key with its public key. Copies share the key.
 class KeyPair {
  public:
@@ -38,6 +43,8 @@ class KeyPair {
   Status save(const std::filesystem::path& path) const;
 
   const PublicKey& public_key() const { return public_key_; }
+  Signature sign(std::string_view text) const;
+
   /// For net/tls/context.cpp.
   evp_pkey_st* get() const { return key_.get(); }
 

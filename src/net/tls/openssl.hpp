@@ -23,6 +23,7 @@ struct Free {
 using Bio = std::unique_ptr<BIO, Free<BIO_free_all>>;
 using BioMethod = std::unique_ptr<BIO_METHOD, Free<BIO_meth_free>>;
 using Certificate = std::unique_ptr<X509, Free<X509_free>>;
+using Digest = std::unique_ptr<EVP_MD_CTX, Free<EVP_MD_CTX_free>>;
 using Key = std::unique_ptr<EVP_PKEY, Free<EVP_PKEY_free>>;
 
 /// The object, which OpenSSL fails to make only where no memory is left.

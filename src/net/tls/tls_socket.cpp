@@ -24,6 +24,7 @@ class TlsStream final : public SocketUser, public std::enable_shared_from_this<T
             TlsRole role, KeyCheck allowed)
       : socket_(std::move(socket)),
         remote_(socket_->remote()),
+        local_host_(socket_->local_host()),
         is_local_(socket_->is_local()),
         engine_(context, role, std::move(allowed)),
         advance_later_(scheduler, [this] { advance(); }) {
@@ -32,6 +33,7 @@ class TlsStream final : public SocketUser, public std::enable_shared_from_this<T
 
   void set_user(SocketUser* user) { user_ = user; }
   const std::string& remote() const { return remote_; }
+  const std::string& local_host() const { return local_host_; }
   bool is_local() const { return is_local_; }
 
   void read(std::span<const Area> areas) {
@@ -194,7 +196,7 @@ class TlsStream final : public SocketUser, public std::enable_shared_from_this<T
   }
 
   std::unique_ptr<Socket> socket_;
-  std::string remote_;
+  std::string remote_, local_host_;
   bool is_local_;
   SocketUser* user_ = nullptr;
   TlsEngine engine_;
@@ -221,6 +223,7 @@ class TlsSocket final : public Socket {
   void close() override { stream_->close(); }
   const std::string& remote() const override { return stream_->remote(); }
   bool is_local() const override { return stream_->is_local(); }
+  std::string local_host() const override { return stream_->local_host(); }
 
  private:
   std::shared_ptr<TlsStream> stream_;

@@ -15,6 +15,7 @@ namespace gossamer::net {
 namespace {
 
 constexpr std::uint32_t kHelloMagic = 0x68534F47;  // "GOSh"
+constexpr std::uint32_t kBookMagic = 0x62534F47;   // "GOSb"
 constexpr std::size_t kTextBytes = 64;             // with a zero at the end
 
 // Little-endian, as all supported machines are.
@@ -55,6 +56,15 @@ std::string get(const char (&field)[kTextBytes]) {
   std::ranges::replace(text, '\n', '?');
   make_printable(text);
   return text;
+}
+
+std::array<std::byte, kHelloPrefixBytes> encode_prefix(std::uint32_t magic,
+                                                       HandshakeResult result) {
+  const std::uint16_t words[2] = {kProtocolVersion, static_cast<std::uint16_t>(result)};
+  std::array<std::byte, kHelloPrefixBytes> bytes;
+  std::memcpy(bytes.data(), &magic, sizeof magic);
+  std::memcpy(bytes.data() + sizeof magic, words, sizeof words);
+  return bytes;
 }
 
 using Settings = std::map<std::string_view, std::string_view>;
@@ -125,11 +135,11 @@ std::vector<std::byte> encode_hello(const Hello& hello) {
 }
 
 std::array<std::byte, kHelloPrefixBytes> encode_rejection(HandshakeResult result) {
-  const std::uint16_t words[2] = {kProtocolVersion, static_cast<std::uint16_t>(result)};
-  std::array<std::byte, kHelloPrefixBytes> bytes;
-  std::memcpy(bytes.data(), &kHelloMagic, sizeof kHelloMagic);
-  std::memcpy(bytes.data() + sizeof kHelloMagic, words, sizeof words);
-  return bytes;
+  return encode_prefix(kHelloMagic, result);
+}
+
+std::array<std::byte, kHelloPrefixBytes> encode_book_prefix() {
+  return encode_prefix(kBookMagic, HandshakeResult::accepted);
 }
 
 std::optional<HelloPrefix> decode_hello_prefix(
@@ -138,8 +148,9 @@ std::optional<HelloPrefix> decode_hello_prefix(
   std::uint16_t words[2];
   std::memcpy(&magic, bytes.data(), sizeof magic);
   std::memcpy(words, bytes.data() + sizeof magic, sizeof words);
-  if (magic != kHelloMagic) return std::nullopt;
-  return HelloPrefix{words[0], static_cast<HandshakeResult>(words[1])};
+  if (magic != kHelloMagic && magic != kBookMagic) return std::nullopt;
+  return HelloPrefix{magic == kBookMagic ? Opening::book : Opening::hello, words[0],
+                     static_cast<HandshakeResult>(words[1])};
 }
 
 std::optional<std::size_t> settings_bytes(std::span<const std::byte, kHelloBytes> bytes) {

@@ -16,7 +16,7 @@
 
 namespace gossamer::net {
 
-inline constexpr std::uint16_t kProtocolVersion = 12;
+inline constexpr std::uint16_t kProtocolVersion = 13;
 
 /// What all processes of a run must have in common. Texts are compared, and printed when they
 /// differ, so a text is best a hash, or a name and a hash. A text of more than 63 bytes travels as
@@ -86,14 +86,20 @@ inline constexpr std::size_t kMaxSettingsBytes = 3584;
 /// kHelloBytes and the settings.
 std::vector<std::byte> encode_hello(const Hello& hello);
 
-/// The first 8 bytes of a hello of any version.
+/// What a connection begins with.
+enum class Opening { hello, book };
+
+/// The first 8 bytes of a hello, or of an address book (book_message.hpp), of any version.
 struct HelloPrefix {
+  Opening opening = Opening::hello;
   std::uint16_t version = 0;
   HandshakeResult result = HandshakeResult::accepted;
 };
 /// A whole rejection: the first 8 bytes of an answer of this version.
 std::array<std::byte, kHelloPrefixBytes> encode_rejection(HandshakeResult result);
-/// Nothing if the bytes are no hello.
+/// The first 8 bytes of an address book of this version.
+std::array<std::byte, kHelloPrefixBytes> encode_book_prefix();
+/// Nothing if the bytes are neither.
 std::optional<HelloPrefix> decode_hello_prefix(std::span<const std::byte, kHelloPrefixBytes> bytes);
 
 /// The bytes of settings that follow the first kHelloBytes of a hello; nothing if these are none of

@@ -160,6 +160,7 @@ net::NetworkSetup NetworkRun::network_setup() {
   network.credentials = std::move(credentials_);
   network.identity = identity_of(setup_);
   network.hosted = request_.hosted;
+  network.listening = request_.listening;
   network.pairs = pairs_;
   network.shared_memory = shared_memory_;
   network.message = request_.message;

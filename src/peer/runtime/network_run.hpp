@@ -25,6 +25,8 @@ namespace gossamer::peer {
 
 struct NetworkRunRequest {
   std::vector<int> hosted;  ///< ids of the peers of this process, ascending
+  /// Where it listens already; null: where its configuration says (net/listening.hpp).
+  std::shared_ptr<const net::Listening> listening = {};
   std::filesystem::path folder;
   ResumeChoice resume = {};
   /// Lines for people.

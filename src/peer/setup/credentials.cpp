@@ -9,6 +9,14 @@
 #include "peer/config/members_file.hpp"
 
 namespace gossamer::peer {
+namespace {
+
+/// What gives the keys of the peers, in messages.
+std::string list_of(const net::NetOptions& options) {
+  return options.members.empty() ? std::string("net.peers") : options.members;
+}
+
+}  // namespace
 
 Result<net::MemberList> load_members(const net::NetOptions& options) {
   if (!options.members.empty()) return read_members(options.members);
@@ -27,15 +35,26 @@ Result<std::optional<net::Credentials>> load_credentials(const net::NetOptions& 
   auto key = net::KeyPair::load(options.key);
   if (!key.ok()) return Error{key.error().kind, "net.key: " + key.error().message};
   GOSSAMER_TRY(net::MemberList members, load_members(options));
-  const char* list = options.members.empty() ? "net.peers" : options.members.c_str();
   for (const int id : hosted)
     if (!members.has(id, key->public_key()))
       return invalid_error(fmt::format(
           "net.key: the public key of {} is {}, and {} {} peer {}: is it the file of another "
           "process?",
-          options.key, to_string(key->public_key()), list,
+          options.key, to_string(key->public_key()), list_of(options),
           members.find(id) == nullptr ? "has no key for" : "has another one for", id));
   return std::optional(net::Credentials{*std::move(key), std::move(members)});
+}
+
+Result<std::vector<int>> ids_of_key(const net::NetOptions& options) {
+  GOSSAMER_TRY(const std::optional<net::Credentials> credentials, load_credentials(options, {}));
+  const net::PublicKey& key = credentials.value().key.public_key();
+  std::vector<int> ids;
+  for (int id = 0; id < credentials->members.size(); ++id)
+    if (credentials->members.has(id, key)) ids.push_back(id);
+  if (!ids.empty()) return ids;
+  return invalid_error(fmt::format(
+      "net.key: the public key of {} is {}, which {} gives to no peer: add it there, or give --id",
+      options.key, net::to_string(key), list_of(options)));
 }
 
 Status add_addresses(net::NetOptions& options) {

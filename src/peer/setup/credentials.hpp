@@ -17,6 +17,10 @@ Result<net::MemberList> load_members(const net::NetOptions& options);
 Result<std::optional<net::Credentials>> load_credentials(const net::NetOptions& options,
                                                          const std::vector<int>& hosted);
 
+/// The ids of the key of this process, ascending; of a configuration with net.key. Errors: as of
+/// load_credentials, or (invalid) the key is that of no peer.
+Result<std::vector<int>> ids_of_key(const net::NetOptions& options);
+
 /// Fills net.peers with the addresses in net.members if net.peers is empty and all members have
 /// one. Errors as of read_members.
 Status add_addresses(net::NetOptions& options);

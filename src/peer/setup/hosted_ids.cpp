@@ -47,7 +47,7 @@ Result<std::vector<int>> read_ids(const std::string& text, const std::string& or
 Result<std::vector<int>> ids_in_environment(const Launcher& launcher, const std::string& rank_text,
                                             int nodes, const Environment& environment) {
   const char* size_text = environment(launcher.size);
-  if (size_text == nullptr || nodes == 0) return read_ids(rank_text, launcher.rank);
+  if (size_text == nullptr) return read_ids(rank_text, launcher.rank);
   int rank = 0, size = 0;
   if (!read_id(rank_text, rank) || !read_id(size_text, size) || rank >= size)
     return invalid_error(fmt::format("{}: '{}' is no rank among the '{}' processes of {}",
@@ -77,16 +77,21 @@ Result<int> node_count(const Config& config) {
   return (needs.one_node ? 1 : config.run.peers) + needs.servers;
 }
 
-Result<std::vector<int>> find_hosted_ids(const std::string& option, const std::string& origin,
-                                         int nodes, const Environment& environment) {
+Result<std::vector<int>> given_ids(const std::string& option, const std::string& origin, int nodes,
+                                   const Environment& environment) {
   if (!option.empty()) return read_ids(option, origin);
   if (const char* ids = environment("GOSSAMER_ID")) return read_ids(ids, "GOSSAMER_ID");
   for (const Launcher& launcher : kLaunchers)
     if (const char* rank = environment(launcher.rank))
       return ids_in_environment(launcher, rank, nodes, environment);
+  return std::vector<int>();
+}
+
+Error no_id(const std::string& origin) {
   return invalid_error(
       fmt::format("the id of this peer is missing: give {}, or set GOSSAMER_ID (RANK, "
-                  "SLURM_PROCID, OMPI_COMM_WORLD_RANK and PMI_RANK are read too)",
+                  "SLURM_PROCID, OMPI_COMM_WORLD_RANK and PMI_RANK are read too), or net.seeds, "
+                  "with which each process claims an id",
                   origin));
 }
 

@@ -13,11 +13,14 @@ namespace gossamer::peer {
 
 /// The ids in `option`, of the form "3", "0,1" or "0-3"; if it is empty, those in GOSSAMER_ID; if
 /// there are none either, those of the rank that a launcher sets (kLaunchers in launchers.hpp), as
-/// in ids_of_rank(); `nodes` = 0, or a launcher that does not say how many processes there are: the
-/// node of that number. Ascending. `origin`: name of the option in
-/// messages. Errors (invalid): no id, or none of this form; more processes than nodes.
-Result<std::vector<int>> find_hosted_ids(const std::string& option, const std::string& origin,
-                                         int nodes, const Environment& environment);
+/// in ids_of_rank(); a launcher that does not say how many processes there are: the node of that
+/// number. Ascending; empty if nothing gives any. `origin`: name of the option in messages. Errors
+/// (invalid): an id not of this form; more processes than nodes.
+Result<std::vector<int>> given_ids(const std::string& option, const std::string& origin, int nodes,
+                                   const Environment& environment);
+
+/// The error of a process whose id nothing gives.
+Error no_id(const std::string& origin);
 
 /// The nodes ⌊rn/p⌋ to ⌊(r+1)n/p⌋ − 1 of n = `nodes`, which the process of rank r of p = `size`
 /// hosts. p is at most n.

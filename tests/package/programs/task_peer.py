@@ -1,6 +1,10 @@
-"""A task as peers of a network: task_peer.py CONFIG IDS OUT torch|numpy [section.key=value …]."""
+"""A task as peers of a network: task_peer.py CONFIG IDS OUT torch|numpy [section.key=value …].
+
+IDS may be empty: the process claims an id.
+"""
 
 import json
+import logging
 import sys
 
 import gossamer
@@ -9,5 +13,6 @@ from tasks import NumpySoftmax, torch_task
 
 config, ids, out, task, *settings = sys.argv[1:]
 torch.set_num_threads(1)
+logging.basicConfig(level=logging.INFO)
 trained = torch_task() if task == "torch" else NumpySoftmax()
-print(json.dumps(gossamer.peer(config, trained, ids, settings=settings, out=out)))
+print(json.dumps(gossamer.peer(config, trained, ids or None, settings=settings, out=out)))

@@ -35,11 +35,12 @@ Rank local_rank(const std::vector<int>& ids, int peers, const Variables& variabl
 
 /// The ids of the process, "0 1 2", or the error's message.
 std::string ids(const std::string& option, int nodes, const Variables& variables) {
-  const auto found = find_hosted_ids(option, "--id", nodes, [&](const char* name) {
+  const auto found = given_ids(option, "--id", nodes, [&](const char* name) {
     const auto variable = variables.find(name);
     return variable == variables.end() ? nullptr : variable->second.c_str();
   });
   if (!found.ok()) return found.error().message;
+  if (found->empty()) return no_id("--id").message;
   return fmt::format("{}", fmt::join(*found, " "));
 }
 
@@ -126,7 +127,6 @@ TEST_CASE("ids from the option, from GOSSAMER_ID, and from the rank of each laun
     CAPTURE(rank);
     CHECK(ids("", 4, {{rank, "3"}, {size, "4"}}) == "3");
     CHECK(ids("", 4, {{rank, "3"}}) == "3");
-    CHECK(ids("", 0, {{rank, "3"}, {size, "8"}}) == "3");
     CHECK(ids("", 10, {{rank, "0"}, {size, "4"}}) == "0 1");
     CHECK(ids("", 10, {{rank, "1"}, {size, "4"}}) == "2 3 4");
     CHECK(ids("", 4, {{rank, "4"}, {size, "5"}}) ==

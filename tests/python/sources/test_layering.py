@@ -59,7 +59,7 @@ ORDER = {
         "membership",
         "engine",
     ),
-    "net": ("io", "wire", "session", "tls", "startup", "", "run"),
+    "net": ("io", "wire", "session", "tls", "startup", "discovery", "", "run"),
 }
 
 # Code that runs in virtual time or whose results must be the same on every machine.

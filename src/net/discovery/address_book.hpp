@@ -1,0 +1,102 @@
+// Where each peer of a network listens, as one process knows it. Books that are merged again and
+// again, from process to process, become alike: each record is that of the newest version.
+//
+// The membership protocol is SWIM's (Das, Gupta and Motivala 2002), with whole books in place of
+// piggy-backed updates. A process that does not answer is suspected; it refutes the suspicion with
+// a newer version of its record, or is lost in the end. A lost process keeps its record, in case it
+// comes back, but its ids are free: processes that nobody has given an id claim one here.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "gossip/scheduler.hpp"
+#include "net/wire/book_message.hpp"
+
+namespace gossamer::net {
+
+struct AddressBookOptions {
+  int nodes = 0;                   ///< ids are 0 to nodes − 1
+  std::string network;             ///< book_network()
+  std::uint64_t process = 0;       ///< of this process; drawn at random, not 0
+  gossip::Time suspicion_time{0};  ///< from the suspicion to the loss of a process
+  /// In a network with keys: signs a text with the key of this process, and says whether a text was
+  /// signed with a key of a peer. Then records without a valid signature are refused.
+  std::function<Signature(const std::string& text)> sign = {};
+  std::function<bool(int peer, const std::string& text, const Signature& signature)> is_signed = {};
+};
+
+/// Deterministic: it draws its random numbers from the number of the process, and has no clock.
+class AddressBook {
+ public:
+  explicit AddressBook(AddressBookOptions options);
+
+  /// This process hosts these peers, and gives them up to no other. Once, before claim().
+  void host(const std::vector<int>& peers);
+  /// This process claims an id that nobody else has, now or as soon as it knows of one. Of two
+  /// processes that claim one id, the one with the lower number keeps it, unless the other one is
+  /// settled. Once, in place of host().
+  void claim();
+  /// The claimed id is this process's for good. Only with has_id().
+  void settle();
+  /// Where this process listens; records of it are made from then on.
+  void listen_at(const Address& address);
+
+  const std::set<int>& own() const { return own_; }
+  bool has_id() const { return !own_.empty(); }
+  std::uint64_t process() const { return options_.process; }
+  const std::string& network() const { return options_.network; }
+  int nodes() const { return options_.nodes; }
+
+  /// Takes the records of another process that are newer than those here. Returns whether any was.
+  /// Error (lost_peer), and no record is taken, if one that is newer has no valid signature.
+  Result<bool> merge(const std::vector<AddressRecord>& records, gossip::Time now);
+  /// The process did not answer.
+  void suspect(std::uint64_t process, gossip::Time now);
+  /// Suspected processes are lost when their time is over.
+  void tick(gossip::Time now);
+
+  /// Null if the peer is not known.
+  const AddressRecord* find(int peer) const;
+  /// By ascending peer; none of this process before listen_at().
+  std::vector<AddressRecord> records() const;
+  /// Every id has a process that is not lost.
+  bool complete() const;
+  /// Every id has a settled process that is not lost.
+  bool settled() const;
+  /// The ids without a process that is not lost, ascending.
+  std::vector<int> missing() const;
+  /// Other processes that have claimed an id of this one and were refused more than once: their
+  /// addresses, each once.
+  const std::set<std::string>& rivals() const { return rivals_; }
+
+ private:
+  struct Entry {
+    AddressRecord record;
+    gossip::Time suspected_since{0};
+  };
+
+  void write_own(int peer, std::uint64_t version);
+  void draw_id();
+  bool merge_own(const AddressRecord& record);
+  void count_conflict(const AddressRecord& record);
+  bool yields_to(const AddressRecord& record) const;
+  bool is_valid(const AddressRecord& record) const;
+
+  AddressBookOptions options_;
+  std::map<int, Entry> entries_;
+  std::set<int> own_;
+  std::optional<Address> address_;
+  bool claims_ = false, settled_ = false;
+  std::map<std::uint64_t, int> conflicts_;  ///< by process: over an id of this one
+  std::set<std::string> rivals_;
+  std::mt19937_64 random_;
+};
+
+}  // namespace gossamer::net

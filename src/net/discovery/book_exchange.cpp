@@ -1,0 +1,95 @@
+#include "net/discovery/book_exchange.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "net/tls/error.hpp"
+
+namespace gossamer::net {
+
+BookExchange::BookExchange(RealScheduler& scheduler, BookExchangeOptions options)
+    : scheduler_(scheduler), options_(std::move(options)) {
+  timer_ = scheduler_.after(options_.deadline,
+                            [this] { finish(Error{ErrorKind::network, "no answer"}); });
+  attempt_ = connect(scheduler_, options_.address, [this](Result<std::unique_ptr<Socket>> socket) {
+    scheduler_.cancel(timer_);
+    if (!socket.ok()) return finish(Error{ErrorKind::network, socket.error().message});
+    send(std::move(socket).value());
+  });
+}
+
+BookExchange::~BookExchange() {
+  scheduler_.cancel(timer_);
+  if (stream_) stream_->close();
+}
+
+void BookExchange::send(std::unique_ptr<Socket> socket) {
+  const auto records = options_.records(socket->local_host());
+  if (options_.authenticator != nullptr)
+    socket = options_.authenticator->connect_to_any(std::move(socket), shown_);
+  stream_ = std::make_shared<HandshakeStream>(scheduler_, std::move(socket), options_.deadline,
+                                              [this](const std::string& why) { on_end(why); });
+  stream_->write(encode_book(network(), records), [this] {
+    stream_->read_hello([this](const HelloPrefix& prefix) { return on_first_words(prefix); },
+                        [this](const std::optional<Hello>& hello) { on_rejection(hello); });
+  });
+}
+
+std::string BookExchange::network() const {
+  return book_network(options_.identity.run_id, options_.identity.peers);
+}
+
+/// Whether a whole hello follows: a process that knows the key of this one explains its rejection.
+bool BookExchange::on_first_words(const HelloPrefix& prefix) {
+  if (prefix.version != kProtocolVersion) {
+    finish(Error{ErrorKind::rejected, fmt::format("its protocol version is {}, ours is {}",
+                                                  prefix.version, kProtocolVersion)});
+  } else if (prefix.opening == Opening::hello) {
+    if (shown_->key) return true;
+    finish(Error{ErrorKind::rejected,
+                 fmt::format("its run, or its number of peers, is not ours, {} and {} (every "
+                             "machine needs the same file)",
+                             options_.identity.run_id, options_.identity.peers)});
+  } else {
+    stream_->read_book(
+        options_.identity.peers, network(), [this](const std::optional<ReceivedBook>& book) {
+          if (!book || !book->same_network)
+            return finish(
+                Error{ErrorKind::network, "its answer is no address book of this network"});
+          finish(book->records);
+        });
+  }
+  return false;
+}
+
+void BookExchange::on_rejection(const std::optional<Hello>& hello) {
+  if (!hello)
+    return finish(Error{ErrorKind::network, "the process that answers there is no gossamer peer"});
+  const HandshakeResult difference = compare(options_.identity, hello->identity);
+  finish(Error{ErrorKind::rejected, describe(difference, hello->identity, options_.identity, 0)});
+}
+
+void BookExchange::on_end(const std::string& why) {
+  const std::error_code error = stream_->error();
+  if (error == TlsError::key_was_refused)
+    return finish(Error{
+        ErrorKind::rejected,
+        fmt::format("it does not know the key of this process, {}: add it to the list of members "
+                    "of that process (net.members)",
+                    to_string(options_.authenticator->own_key()))});
+  if (error == TlsError::refused_key)
+    return finish(Error{ErrorKind::network,
+                        fmt::format("the process that answers there has the key {}, which is that "
+                                    "of no member",
+                                    shown_->text())});
+  finish(Error{ErrorKind::network, why});
+}
+
+void BookExchange::finish(Result<std::vector<AddressRecord>> result) {
+  scheduler_.cancel(timer_);
+  const auto done = std::move(options_.done);  // may destroy this object
+  done(std::move(result));
+}
+
+}  // namespace gossamer::net
