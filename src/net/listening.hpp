@@ -1,10 +1,12 @@
 // Where a process listens.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "net/io/socket.hpp"
 #include "net/options.hpp"
+#include "net/wire/book_message.hpp"
 
 namespace gossamer::net {
 
@@ -13,6 +15,8 @@ struct Listening {
   /// Under which other processes reach it; a host 0.0.0.0 or :: stands for any address of this
   /// machine.
   Address address;
+  std::uint64_t process;  ///< the number of this process in address books (AddressRecord)
+  std::vector<AddressRecord> book = {};  ///< what it knows of the others
 };
 
 /// Opens the port of listen_address(). Of a process that is to find the others from net.seeds and

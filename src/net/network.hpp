@@ -32,7 +32,8 @@ struct NetworkSetup {
   std::optional<Credentials> credentials = {};
   Identity identity;
   std::vector<int> hosted;  ///< ids of the peers of this process, ascending
-  /// Where this process listens, if that is decided; null: see open_listening().
+  /// Where this process listens already, with ids that it has claimed there (claim_id()); null: its
+  /// ids were given to it, and it listens as open_listening() says.
   std::shared_ptr<const Listening> listening = {};
   /// (peer here, peer of another process), each pair once: the pairs to connect. Both processes
   /// name a pair, each from its side.

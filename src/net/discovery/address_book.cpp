@@ -1,10 +1,12 @@
 #include "net/discovery/address_book.hpp"
 
 #include <algorithm>
+#include <span>
 #include <tuple>
 #include <utility>
 
 #include "base/check.hpp"
+#include "base/hash.hpp"
 
 namespace gossamer::net {
 
@@ -12,14 +14,35 @@ namespace {
 
 constexpr int kConflictsOfARestart = 1;  // with the record that the process left before
 constexpr std::size_t kMostConflicts = 64;
+constexpr std::uint64_t kLongestJump = std::uint64_t{1} << 32;
 
-/// Whether `a` replaces `b`, of one peer. A total order, so books become alike in whatever order
-/// records reach them.
-bool is_newer(const AddressRecord& a, const AddressRecord& b) {
-  const auto order = [](const AddressRecord& record) {
-    return std::tuple(record.version, ~record.process, record.standing);
-  };
-  return order(a) > order(b);
+/// Whether a record replaces another one of the same peer. A claim that is not settled replaces
+/// none of a process that is not lost, so that a process which has said whom it sees does not
+/// change its mind: two processes that claim one id find out themselves which of them yields.
+bool replaces(const AddressRecord& record, const AddressRecord& known) {
+  if (record.process == known.process)
+    return std::tuple(record.version, record.standing) > std::tuple(known.version, known.standing);
+  const bool newer =
+      std::tuple(record.version, ~record.process) > std::tuple(known.version, ~known.process);
+  const bool lost = record.standing == Standing::lost,
+             known_lost = known.standing == Standing::lost;
+  if (lost != known_lost) return known_lost;
+  return newer && (lost || record.settled || record.address == known.address);
+}
+
+bool is_valid(const AddressBookOptions& options, const AddressRecord& record) {
+  return !options.is_signed ||
+         (record.signature &&
+          options.is_signed(record.peer, signed_text(options.network, record), *record.signature));
+}
+
+/// Whether a newer record can be that of its process. A version so far beyond the known one was
+/// made up, and would leave the process none to refute it.
+bool is_credible(const AddressBookOptions& options, const AddressRecord& record,
+                 const AddressRecord* known) {
+  const std::uint64_t before = known == nullptr ? 0 : known->version;
+  return record.version - std::min(before, record.version) <= kLongestJump &&
+         is_valid(options, record);
 }
 
 }  // namespace
@@ -40,9 +63,10 @@ void AddressBook::claim() {
 }
 
 void AddressBook::settle() {
-  GOSSAMER_CHECK(has_id(), "a process settles on an id");
+  GOSSAMER_CHECK(!own_.empty(), "a process settles on an id");
   settled_ = true;
-  if (address_) write_own(*own_.begin(), entries_.at(*own_.begin()).record.version + 1);
+  write_own(*own_.begin(), entries_.at(*own_.begin()).record.version + 1);
+  state_view();
 }
 
 void AddressBook::listen_at(const Address& address) {
@@ -63,6 +87,7 @@ void AddressBook::write_own(int peer, std::uint64_t version) {
   record.version = version;
   record.address = *address_;
   record.settled = settled_;
+  record.view = view_;
   if (options_.sign) record.signature = options_.sign(signed_text(options_.network, record));
   entries_[peer] = {std::move(record), {}};
 }
@@ -71,7 +96,7 @@ void AddressBook::write_own(int peer, std::uint64_t version) {
 /// the same address, or that of a lost process of this machine. Else one that nobody has had, else
 /// that of any lost process.
 void AddressBook::draw_id() {
-  if (!claims_ || has_id() || !address_) return;
+  if (!claims_ || !own_.empty() || !address_) return;
   std::vector<int> best;
   int best_rank = 0;
   for (int peer = 0; peer < options_.nodes; ++peer) {
@@ -88,68 +113,101 @@ void AddressBook::draw_id() {
   }
   if (best.empty()) return;
   const int peer = best[random_() % best.size()];
-  const AddressRecord* before = find(peer);
+  std::uint64_t version =
+      0;  // that no record of the id has, its retraction by this process included
+  if (const AddressRecord* before = find(peer)) {
+    version = before->version;
+    remember(*before);
+  }
+  if (const auto former = former_.find(peer); former != former_.end()) {
+    version = std::max(version, former->second.version);
+    if (former->second.process == options_.process) former_.erase(former);
+  }
   own_.insert(peer);
-  write_own(peer, before == nullptr ? 1 : before->version + 1);
+  write_own(peer, version + 1);
 }
 
-Result<bool> AddressBook::merge(const std::vector<AddressRecord>& records, gossip::Time now) {
-  for (const AddressRecord& record : records) {
-    const AddressRecord* known = find(record.peer);
-    if ((known == nullptr || is_newer(record, *known)) && !is_valid(record))
-      return Error{ErrorKind::lost_peer,
-                   "its address book has a record that the peer's key has not signed"};
-  }
+bool AddressBook::merge(const std::vector<AddressRecord>& records, gossip::Time now) {
   bool changed = false;
   for (const AddressRecord& record : records) {
-    if (own_.contains(record.peer)) {
-      changed |= merge_own(record);
-      continue;
-    }
     const AddressRecord* known = find(record.peer);
-    // A record of an id that this process has given up, or that it had before it was restarted.
-    if (record.process == options_.process) continue;
-    if (known != nullptr && !is_newer(record, *known)) continue;
-    entries_[record.peer] = {record, now};
-    changed = true;
+    if (record.process == options_.process && !own_.contains(record.peer)) {
+      changed |= retract(record);
+    } else if (own_.contains(record.peer)) {
+      changed |= merge_own(record);
+    } else if ((known == nullptr || replaces(record, *known)) &&
+               is_credible(options_, record, known)) {
+      if (known != nullptr && known->process != record.process) remember(*known);
+      entries_[record.peer] = {record, now};
+      changed = true;
+    }
   }
   draw_id();
+  state_view();
   return changed;
+}
+
+void AddressBook::drop_invalid() {
+  std::erase_if(entries_, [this](const auto& entry) {
+    return !own_.contains(entry.first) && !is_valid(options_, entry.second.record);
+  });
 }
 
 /// A record of an id of this process: refutes it, or gives the id up.
 bool AddressBook::merge_own(const AddressRecord& record) {
   if (!address_) return false;
   const AddressRecord* own = find(record.peer);
-  const bool newer = own == nullptr || is_newer(record, *own);
+  const bool newer = own == nullptr || record.version > own->version ||
+                     (record.process == options_.process ? record.standing > own->standing
+                                                         : record.version == own->version);
+  if (!newer || !is_credible(options_, record, own)) return false;
   if (record.process != options_.process && yields_to(record)) {
     own_.erase(record.peer);
+    retract(*own);
     entries_[record.peer] = {record, {}};
-    draw_id();
     return true;
   }
-  if (!newer) return false;
   if (record.process != options_.process) count_conflict(record);
   write_own(record.peer, record.version + 1);
   return true;
 }
 
-/// Any number of processes may be made up, in a network without keys.
+/// The address of this process is its own before a restart. Any number of processes may be made up,
+/// in a network without keys.
 void AddressBook::count_conflict(const AddressRecord& record) {
+  if (record.address == *address_) return;
   if (conflicts_.size() >= kMostConflicts && !conflicts_.contains(record.process)) return;
-  if (++conflicts_[record.process] > kConflictsOfARestart)
-    rivals_.insert(to_string(record.address));
+  if (++conflicts_[record.process] <= kConflictsOfARestart) return;
+  rival_ = {to_string(record.address), record.settled && record.process < options_.process};
+}
+
+/// A record of this process for an id that it does not have: whoever has that record must learn
+/// that it no longer holds.
+bool AddressBook::retract(const AddressRecord& record) {
+  const bool lost = record.standing == Standing::lost;
+  if (!is_credible(options_, record, nullptr) || options_.sign) return false;
+  AddressRecord retracted = record;
+  retracted.version += lost ? 0 : 1;
+  retracted.standing = Standing::lost;
+  const auto former = former_.find(record.peer);
+  if (former != former_.end() && former->second.process == options_.process &&
+      former->second.version >= retracted.version)
+    return false;
+  former_[record.peer] = std::move(retracted);
+  return true;
+}
+
+/// A record that is replaced because its process is lost: others must learn that it is, or they
+/// would not let the record go.
+void AddressBook::remember(const AddressRecord& record) {
+  const auto former = former_.find(record.peer);
+  const bool own = former != former_.end() && former->second.process == options_.process;
+  if (record.standing == Standing::lost && !own) former_[record.peer] = record;
 }
 
 bool AddressBook::yields_to(const AddressRecord& record) const {
   if (settled_ || record.standing == Standing::lost || record.address == *address_) return false;
   return record.settled || record.process < options_.process;
-}
-
-bool AddressBook::is_valid(const AddressRecord& record) const {
-  return !options_.is_signed ||
-         (record.signature && options_.is_signed(record.peer, signed_text(options_.network, record),
-                                                 *record.signature));
 }
 
 void AddressBook::suspect(std::uint64_t process, gossip::Time now) {
@@ -166,6 +224,7 @@ void AddressBook::tick(gossip::Time now) {
         now - entry.suspected_since >= options_.suspicion_time)
       entry.record.standing = Standing::lost;
   draw_id();
+  state_view();
 }
 
 const AddressRecord* AddressBook::find(int peer) const {
@@ -176,6 +235,10 @@ const AddressRecord* AddressBook::find(int peer) const {
 std::vector<AddressRecord> AddressBook::records() const {
   std::vector<AddressRecord> records;
   for (const auto& [peer, entry] : entries_) records.push_back(entry.record);
+  for (const auto& [peer, record] : former_) records.push_back(record);
+  std::ranges::sort(records, {}, [](const AddressRecord& record) {
+    return std::tuple(record.peer, record.standing != Standing::lost);
+  });
   return records;
 }
 
@@ -188,11 +251,36 @@ std::vector<int> AddressBook::missing() const {
   return missing;
 }
 
-bool AddressBook::complete() const { return missing().empty(); }
+std::uint64_t AddressBook::view() const {
+  const auto is_settled = [](const auto& entry) { return entry.second.record.settled; };
+  if (options_.sign || (!missing().empty() && std::ranges::none_of(entries_, is_settled))) return 0;
+  std::vector<std::uint64_t> words;
+  for (const auto& [peer, entry] : entries_)
+    if (entry.record.standing != Standing::lost)
+      words.insert(words.end(), {static_cast<std::uint64_t>(peer), entry.record.process});
+  return hash64(std::as_bytes(std::span(words)));
+}
 
-bool AddressBook::settled() const {
-  return complete() && std::ranges::all_of(
-                           entries_, [](const auto& entry) { return entry.second.record.settled; });
+void AddressBook::state_view() {
+  const std::uint64_t seen = view();
+  if (seen == view_ || !address_) return;
+  view_ = seen;
+  for (const int peer : own_) write_own(peer, entries_.at(peer).record.version + 1);
+}
+
+bool agrees(const AddressBook& book) {
+  if (book.own().empty()) return false;
+  const AddressRecord* own = book.find(*book.own().begin());
+  return own != nullptr && own->view != 0 &&
+         std::ranges::all_of(book.records(), [&](const AddressRecord& record) {
+           return record.standing == Standing::lost || record.view == own->view;
+         });
+}
+
+bool settled(const AddressBook& book) {
+  return std::ranges::all_of(book.records(), [](const AddressRecord& record) {
+    return record.standing == Standing::lost || record.settled;
+  });
 }
 
 }  // namespace gossamer::net

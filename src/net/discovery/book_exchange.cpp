@@ -10,12 +10,14 @@ namespace gossamer::net {
 
 BookExchange::BookExchange(RealScheduler& scheduler, BookExchangeOptions options)
     : scheduler_(scheduler), options_(std::move(options)) {
-  timer_ = scheduler_.after(options_.deadline,
-                            [this] { finish(Error{ErrorKind::network, "no answer"}); });
+  timer_ =
+      scheduler_.after(options_.deadline, [this] { fail(ExchangeFailure::other, "no answer"); });
   attempt_ = connect(scheduler_, options_.address, [this](Result<std::unique_ptr<Socket>> socket) {
     scheduler_.cancel(timer_);
-    if (!socket.ok()) return finish(Error{ErrorKind::network, socket.error().message});
-    send(std::move(socket).value());
+    if (socket.ok()) return send(std::move(socket).value());
+    fail(socket.error().kind == ErrorKind::rejected ? ExchangeFailure::no_process
+                                                    : ExchangeFailure::other,
+         socket.error().message);
   });
 }
 
@@ -43,21 +45,19 @@ std::string BookExchange::network() const {
 /// Whether a whole hello follows: a process that knows the key of this one explains its rejection.
 bool BookExchange::on_first_words(const HelloPrefix& prefix) {
   if (prefix.version != kProtocolVersion) {
-    finish(Error{ErrorKind::rejected, fmt::format("its protocol version is {}, ours is {}",
-                                                  prefix.version, kProtocolVersion)});
+    fail(ExchangeFailure::refused,
+         fmt::format("its protocol version is {}, ours is {}", prefix.version, kProtocolVersion));
   } else if (prefix.opening == Opening::hello) {
     if (shown_->key) return true;
-    finish(Error{ErrorKind::rejected,
-                 fmt::format("its run, or its number of peers, is not ours, {} and {} (every "
-                             "machine needs the same file)",
-                             options_.identity.run_id, options_.identity.peers)});
+    fail(ExchangeFailure::refused,
+         fmt::format("its run, or its number of peers, is not ours, {} and {} (every machine needs "
+                     "the same file)",
+                     options_.identity.run_id, options_.identity.peers));
   } else {
     stream_->read_book(
         options_.identity.peers, network(), [this](const std::optional<ReceivedBook>& book) {
-          if (!book || !book->same_network)
-            return finish(
-                Error{ErrorKind::network, "its answer is no address book of this network"});
-          finish(book->records);
+          if (book && book->same_network) return finish(book->records);
+          fail(ExchangeFailure::other, "its answer is no address book of this network");
         });
   }
   return false;
@@ -65,31 +65,36 @@ bool BookExchange::on_first_words(const HelloPrefix& prefix) {
 
 void BookExchange::on_rejection(const std::optional<Hello>& hello) {
   if (!hello)
-    return finish(Error{ErrorKind::network, "the process that answers there is no gossamer peer"});
+    return fail(ExchangeFailure::other, "the process that answers there is no gossamer peer");
   const HandshakeResult difference = compare(options_.identity, hello->identity);
-  finish(Error{ErrorKind::rejected, describe(difference, hello->identity, options_.identity, 0)});
+  fail(ExchangeFailure::refused, describe(difference, hello->identity, options_.identity, 0));
 }
 
 void BookExchange::on_end(const std::string& why) {
   const std::error_code error = stream_->error();
   if (error == TlsError::key_was_refused)
-    return finish(Error{
-        ErrorKind::rejected,
-        fmt::format("it does not know the key of this process, {}: add it to the list of members "
-                    "of that process (net.members)",
-                    to_string(options_.authenticator->own_key()))});
+    return fail(ExchangeFailure::refused,
+                fmt::format("it does not know the key of this process, {}: add it to the list of "
+                            "members of that process (net.members)",
+                            to_string(options_.authenticator->own_key())));
   if (error == TlsError::refused_key)
-    return finish(Error{ErrorKind::network,
-                        fmt::format("the process that answers there has the key {}, which is that "
-                                    "of no member",
-                                    shown_->text())});
-  finish(Error{ErrorKind::network, why});
+    return fail(ExchangeFailure::other,
+                fmt::format("the process that answers there has the key {}, which is that of no "
+                            "member",
+                            shown_->text()));
+  fail(ExchangeFailure::other, why);
 }
 
-void BookExchange::finish(Result<std::vector<AddressRecord>> result) {
+void BookExchange::finish(const std::vector<AddressRecord>& records) {
+  const auto on_records = std::move(options_.on_records);  // may destroy this object
+  on_records(records);
+}
+
+void BookExchange::fail(ExchangeFailure failure, const std::string& why) {
   scheduler_.cancel(timer_);
-  const auto done = std::move(options_.done);  // may destroy this object
-  done(std::move(result));
+  const std::string reason = why;                          // may be of the stream
+  const auto on_failure = std::move(options_.on_failure);  // may destroy this object
+  on_failure(failure, reason);
 }
 
 }  // namespace gossamer::net

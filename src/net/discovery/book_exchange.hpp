@@ -12,6 +12,12 @@
 
 namespace gossamer::net {
 
+enum class ExchangeFailure {
+  no_process,  ///< the machine answers, and no process listens there
+  refused,     ///< the other process refuses this one
+  other,       ///< no answer, or one that is no book
+};
+
 struct BookExchangeOptions {
   Address address;                         ///< of the other process
   Authenticator* authenticator = nullptr;  ///< null: connections are not encrypted
@@ -19,13 +25,12 @@ struct BookExchangeOptions {
   Identity identity;  ///< of this process; its run id and number of peers are compared
   /// The records to send, once connected from the address `local_host` of this machine.
   std::function<std::vector<AddressRecord>(const std::string& local_host)> records;
-  /// Called once, in the end: with the records of the other process, or the reason why there are
-  /// none, as a clause; its kind is `rejected` if the other process refuses this one, else
-  /// `network`. May destroy the exchange.
-  std::function<void(Result<std::vector<AddressRecord>>)> done;
+  /// One of the two is called once, in the end, and may destroy the exchange. `why` is a clause.
+  std::function<void(const std::vector<AddressRecord>& records)> on_records;
+  std::function<void(ExchangeFailure failure, const std::string& why)> on_failure;
 };
 
-/// Thread: the scheduler's. Its destruction ends the exchange, without a call of `done`.
+/// Thread: the scheduler's. Its destruction ends the exchange, without a call.
 class BookExchange {
  public:
   BookExchange(RealScheduler& scheduler, BookExchangeOptions options);
@@ -39,7 +44,8 @@ class BookExchange {
   bool on_first_words(const HelloPrefix& prefix);
   void on_rejection(const std::optional<Hello>& hello);
   void on_end(const std::string& why);
-  void finish(Result<std::vector<AddressRecord>> result);
+  void finish(const std::vector<AddressRecord>& records);
+  void fail(ExchangeFailure failure, const std::string& why);
 
   RealScheduler& scheduler_;
   BookExchangeOptions options_;

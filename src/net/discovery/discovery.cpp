@@ -24,13 +24,18 @@ constexpr std::uint64_t kSeedEvery = 8, kLostEvery = 5;
 // Processes that try a suspected one themselves, on average: SWIM's indirect probes.
 constexpr std::size_t kProbers = 3;
 constexpr std::size_t kMostProbes = 16;
+constexpr std::size_t kMostExchanges = 4;
+constexpr gossip::Time kReportInterval = 60s;
 
 bool is_any_host(const std::string& host) { return host == "0.0.0.0" || host == "::"; }
 
 }  // namespace
 
 Discovery::Discovery(RealScheduler& scheduler, AddressBook& book, DiscoveryOptions options)
-    : scheduler_(scheduler), book_(book), options_(std::move(options)), random_(book.process()) {
+    : scheduler_(scheduler),
+      book_(book),
+      options_(std::move(options)),
+      random_(book.options().process) {
   for (const Address& address : options_.seeds)
     if (address != options_.listening) seeds_.push_back({address});
   next_seed_ = random_();
@@ -46,37 +51,52 @@ void Discovery::start() {
 
 void Discovery::exchange() {
   book_.tick(scheduler_.now());
-  const auto target = next_target();
   timer_ = scheduler_.after(pause(), [this] { exchange(); });
-  if (!target || exchange_) return;
+  if (exchanges_.size() >= kMostExchanges) return;  // with processes that do not answer
+  const auto target = next_target();
+  if (!target) return;
   if (target->seed != nullptr) ++target->seed->tries;
-  exchange_ = std::make_unique<BookExchange>(
-      scheduler_,
-      BookExchangeOptions{.address = target->address,
-                          .authenticator = options_.authenticator,
-                          .deadline = options_.deadline,
-                          .identity = options_.identity,
-                          .records =
-                              [this](const std::string& local_host) {
-                                find_own_address(local_host);
-                                return book_.records();
-                              },
-                          .done =
-                              [this, target = *target](Result<std::vector<AddressRecord>> result) {
-                                on_done(target, std::move(result));
-                              }});
+  const std::uint64_t number = ++count_;
+  exchanges_[number] = std::make_unique<BookExchange>(
+      scheduler_, BookExchangeOptions{.address = target->address,
+                                      .authenticator = options_.authenticator,
+                                      .deadline = options_.deadline,
+                                      .identity = options_.identity,
+                                      .records =
+                                          [this](const std::string& local_host) {
+                                            find_own_address(local_host);
+                                            return book_.records();
+                                          },
+                                      .on_records =
+                                          [this, number, target = *target](const auto& records) {
+                                            const auto ended = end(number);
+                                            on_records(target, records);
+                                          },
+                                      .on_failure =
+                                          [this, number, target = *target](ExchangeFailure failure,
+                                                                           const std::string& why) {
+                                            const auto ended = end(number);
+                                            on_failure(target, failure, why);
+                                          }});
+}
+
+/// The exchange, which the caller keeps alive until it returns.
+std::unique_ptr<BookExchange> Discovery::end(std::uint64_t number) {
+  auto ended = std::move(exchanges_.at(number));
+  exchanges_.erase(number);
+  return ended;
 }
 
 /// While the book is incomplete, seeds alternate with processes that are known. Seeds stay targets
 /// later on, and so do lost processes: parts of the network that were apart find each other again.
 std::optional<Discovery::Target> Discovery::next_target() {
-  const std::uint64_t count = exchanges_++;
+  const std::uint64_t count = targets_++;
   if (!probes_.empty()) {
     const Target probe = probes_.front();
     probes_.pop_front();
     return probe;
   }
-  const bool seeds_turn = book_.complete() ? count % kSeedEvery == 0 : count % 2 == 0;
+  const bool seeds_turn = book_.missing().empty() ? count % kSeedEvery == 0 : count % 2 == 0;
   if (seeds_turn)
     if (Seed* seed = next_seed()) return Target{seed->address, seed};
   if (count % kLostEvery == 0)
@@ -92,55 +112,58 @@ Discovery::Seed* Discovery::next_seed() {
 
 /// Any other process of the book, each with the same probability.
 std::optional<Discovery::Target> Discovery::draw(bool lost) {
-  std::map<std::uint64_t, Address> processes;
-  for (const AddressRecord& record : book_.records())
-    if (record.process != book_.process() && (record.standing == Standing::lost) == lost)
-      processes.emplace(record.process, record.address);
-  if (processes.empty()) return std::nullopt;
-  const auto drawn =
-      std::next(processes.begin(), static_cast<std::ptrdiff_t>(random_() % processes.size()));
-  return Target{drawn->second, nullptr, drawn->first};
+  std::vector<Target> targets;
+  for (const AddressRecord& record : book_.records()) {
+    const auto same = [&](const Target& target) {
+      return target.process == record.process && target.address == record.address;
+    };
+    if (record.process != book_.options().process && (record.standing == Standing::lost) == lost &&
+        options_.may_call(record.address) && (targets.empty() || !same(targets.back())))
+      targets.push_back({record.address, nullptr, record.process});
+  }
+  if (targets.empty()) return std::nullopt;
+  return targets[random_() % targets.size()];
 }
 
-void Discovery::on_done(const Target& target, Result<std::vector<AddressRecord>> result) {
-  const auto ended = std::move(exchange_);  // alive until this returns
-  if (result.ok()) {
-    if (target.seed != nullptr) target.seed->outcome = "it answered";
-    return merge_answer(target, *result);
-  }
-  const Error& error = result.error();
-  if (target.seed == nullptr) return book_.suspect(target.process, scheduler_.now());
-  target.seed->outcome = error.message;
-  if (error.kind == ErrorKind::rejected && !has_contact_)
-    options_.on_rejected(
-        {ErrorKind::rejected, fmt::format("the process at the seed {} rejected this one: {}",
-                                          to_string(target.address), error.message)});
-}
-
-void Discovery::merge_answer(const Target& target, const std::vector<AddressRecord>& records) {
-  const auto merged = book_.merge(records, scheduler_.now());
-  if (!merged.ok()) {
-    if (target.seed != nullptr) target.seed->outcome = merged.error().message;
-    return;
-  }
-  const bool first = !std::exchange(has_contact_, true);
-  if (*merged) last_change_ = scheduler_.now();
-  probe_suspects(records);
-  report_rivals();
-  if (!first) return;
-  // What this process has learned may have given it an id, which is news for the other one.
+void Discovery::on_records(const Target& target, const std::vector<AddressRecord>& records) {
+  if (target.seed != nullptr) target.seed->outcome = "it answered";
+  silent_since_.erase(target.process);
+  if (take(records)) return;
+  // What this process has learned first may have given it an id, which is news for the other one.
   scheduler_.cancel(timer_);
   timer_ = scheduler_.after(0ns, [this] { exchange(); });
 }
 
-Result<std::vector<AddressRecord>> Discovery::answer(const std::vector<AddressRecord>& records,
-                                                     const std::string& local_host) {
+/// Where no process listens, there is none. A process that listens and does not answer may be busy
+/// for long before its network begins, with its data.
+void Discovery::on_failure(const Target& target, ExchangeFailure failure, const std::string& why) {
+  if (target.seed == nullptr) {
+    const gossip::Time now = scheduler_.now();
+    const gossip::Time since = silent_since_.emplace(target.process, now).first->second;
+    if (failure == ExchangeFailure::no_process || now - since >= options_.patience)
+      book_.suspect(target.process, now);
+    return;
+  }
+  target.seed->outcome = why;
+  if (failure == ExchangeFailure::refused && !has_contact_)
+    options_.on_rejected(
+        {ErrorKind::rejected, fmt::format("the process at the seed {} rejected this one: {}",
+                                          to_string(target.address), why)});
+}
+
+/// Returns whether this process had heard of another one before.
+bool Discovery::take(const std::vector<AddressRecord>& records) {
+  const gossip::Time now = scheduler_.now();
+  if (book_.merge(records, now)) last_change_ = now;
+  probe(records);
+  report_rival();
+  return std::exchange(has_contact_, true);
+}
+
+std::vector<AddressRecord> Discovery::answer(const std::vector<AddressRecord>& records,
+                                             const std::string& local_host) {
   find_own_address(local_host);
-  GOSSAMER_TRY(const bool changed, book_.merge(records, scheduler_.now()));
-  has_contact_ = true;
-  if (changed) last_change_ = scheduler_.now();
-  probe_suspects(records);
-  report_rivals();
+  take(records);
   return book_.records();
 }
 
@@ -154,25 +177,37 @@ void Discovery::find_own_address(const std::string& local_host) {
   book_.listen_at(address);
 }
 
-void Discovery::probe_suspects(const std::vector<AddressRecord>& records) {
+/// Of the processes that the records name, this one calls some suspected ones itself, and those
+/// with an id of its own: the others may know only one of the two, and tell neither of the other.
+void Discovery::probe(const std::vector<AddressRecord>& records) {
   const std::size_t others = std::max<std::size_t>(1, book_.records().size());
   for (const AddressRecord& record : records) {
+    if (record.process == book_.options().process || record.standing == Standing::lost) continue;
     const AddressRecord* known = book_.find(record.peer);
     const bool suspected = record.standing == Standing::suspected && known != nullptr &&
-                           *known == record && record.process != book_.process();
-    if (!suspected || probes_.size() >= kMostProbes || random_() % others >= kProbers) continue;
+                           *known == record && random_() % others < kProbers;
+    const bool rival = book_.own().contains(record.peer);
     const auto same = [&](const Target& probe) { return probe.process == record.process; };
-    if (std::ranges::none_of(probes_, same))
+    if ((suspected || rival) && probes_.size() < kMostProbes && options_.may_call(record.address) &&
+        std::ranges::none_of(probes_, same))
       probes_.push_back({record.address, nullptr, record.process});
   }
 }
 
-void Discovery::report_rivals() {
-  if (book_.rivals().size() == reported_rivals_) return;
-  reported_rivals_ = book_.rivals().size();
+void Discovery::report_rival() {
+  const auto& rival = book_.rival();
+  if (!rival) return;
+  if (rival->has_priority) options_.on_prior_rival(rival->address);
+  const gossip::Time now = scheduler_.now();
+  if (reported_ && now - *reported_ < kReportInterval) return;
+  reported_ = now;
   options_.message(
-      fmt::format("another process hosts a peer of this one, {}: was it started twice? Seen at {}",
-                  fmt::join(book_.own(), ", "), fmt::join(book_.rivals(), ", ")));
+      fmt::format("another process, at {}, hosts a peer of this one, {}: was it started twice?",
+                  rival->address, fmt::join(book_.own(), ", ")));
+}
+
+gossip::Time Discovery::searching_pause(int nodes) {
+  return std::clamp<gossip::Time>(nodes * kPausePerNode, kShortestPause, kLongestPause);
 }
 
 /// With a jitter of a quarter in either direction, so that processes which were started together do
@@ -180,8 +215,7 @@ void Discovery::report_rivals() {
 gossip::Time Discovery::pause() {
   const bool young = scheduler_.now() - last_change_ < kYoung;
   gossip::Time pause = slow_ ? kRunning : kWaiting;
-  if (young)
-    pause = std::clamp<gossip::Time>(book_.nodes() * kPausePerNode, kShortestPause, kLongestPause);
+  if (young) pause = searching_pause(book_.options().nodes);
   const double jitter = 0.75 + 0.5 * static_cast<double>(random_() % 1024) / 1024;
   return gossip::from_seconds(gossip::seconds(pause) * jitter);
 }

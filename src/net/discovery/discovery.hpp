@@ -6,6 +6,7 @@
 
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <random>
@@ -26,6 +27,12 @@ struct DiscoveryOptions {
   Authenticator* authenticator = nullptr;  ///< null: connections are not encrypted
   gossip::Time deadline{0};                ///< of one exchange
   std::function<void(const std::string&)> message = [](const std::string&) {};
+  /// How long a process may listen and not answer before it is suspected.
+  gossip::Time patience{0};
+  /// Whether a process may be called at the address that a record gives.
+  std::function<bool(const Address&)> may_call = [](const Address&) { return true; };
+  /// Another process has settled on an id of this one, and has the lower number.
+  std::function<void(const std::string& address)> on_prior_rival = [](const std::string&) {};
   /// A seed refuses this process, and no other process has answered it yet; a whole sentence.
   std::function<void(Error)> on_rejected = [](const Error&) {};
 };
@@ -39,13 +46,16 @@ class Discovery {
   Discovery(const Discovery&) = delete;
   Discovery& operator=(const Discovery&) = delete;
 
+  /// The pause between two exchanges that a process begins while its book changes.
+  static gossip::Time searching_pause(int nodes);
+
   /// Begins the first exchange at once.
   void start();
   /// The network has begun: exchanges become rare while nothing changes.
   void slow_down() { slow_ = true; }
   /// AcceptorOptions::exchange_books.
-  Result<std::vector<AddressRecord>> answer(const std::vector<AddressRecord>& records,
-                                            const std::string& local_host);
+  std::vector<AddressRecord> answer(const std::vector<AddressRecord>& records,
+                                    const std::string& local_host);
   /// The address of a peer. Error (network): it is not known; says what was tried.
   Result<Address> find(int peer) const;
   /// Another process has answered, or sent its book.
@@ -69,25 +79,28 @@ class Discovery {
   std::optional<Target> next_target();
   std::optional<Target> draw(bool lost);
   Seed* next_seed();
-  void on_done(const Target& target, Result<std::vector<AddressRecord>> result);
-  void merge_answer(const Target& target, const std::vector<AddressRecord>& records);
+  std::unique_ptr<BookExchange> end(std::uint64_t number);
+  void on_records(const Target& target, const std::vector<AddressRecord>& records);
+  void on_failure(const Target& target, ExchangeFailure failure, const std::string& why);
+  bool take(const std::vector<AddressRecord>& records);
   void find_own_address(const std::string& local_host);
-  void probe_suspects(const std::vector<AddressRecord>& records);
-  void report_rivals();
+  void probe(const std::vector<AddressRecord>& records);
+  void report_rival();
   gossip::Time pause();
 
   RealScheduler& scheduler_;
   AddressBook& book_;
   DiscoveryOptions options_;
   std::vector<Seed> seeds_;
-  std::deque<Target> probes_;  ///< suspected processes that this one will try itself
-  std::unique_ptr<BookExchange> exchange_;
+  std::deque<Target> probes_;  ///< that this process will call itself
+  std::map<std::uint64_t, std::unique_ptr<BookExchange>> exchanges_;  ///< by their number
+  std::map<std::uint64_t, gossip::Time> silent_since_;  ///< by process: it listens, and is silent
   gossip::Scheduler::TimerId timer_;
   gossip::Time last_change_{0};
-  std::uint64_t exchanges_ = 0, next_seed_ = 0;
+  std::uint64_t count_ = 0, targets_ = 0, next_seed_ = 0;
   bool slow_ = false, has_contact_ = false;
-  std::size_t reported_rivals_ = 0;
-  std::optional<Address> own_address_;  ///< of a process that listens on every interface
+  std::optional<gossip::Time> reported_;  ///< when a rival was
+  std::optional<Address> own_address_;    ///< of a process that listens on every interface
   std::mt19937_64 random_;
 };
 

@@ -1,14 +1,18 @@
 #include "net/io/address.hpp"
 
+#include <arpa/inet.h>
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <charconv>
 
 namespace gossamer::net {
 
 namespace {
+
+constexpr std::size_t kMostHostBytes = 247;  // with a port, 255 are enough for the whole address
 
 Error not_an_address(const std::string& text) {
   return {ErrorKind::invalid,
@@ -29,7 +33,8 @@ Result<Address> parse_address(const std::string& text) {
     return not_an_address(text);
   // A name is printed: whoever wrote it must not reach the terminal.
   const auto belongs_to_a_name = [](unsigned char c) { return c > ' ' && c < 127; };
-  if (address.host.empty() || !std::ranges::all_of(address.host, belongs_to_a_name) ||
+  if (address.host.empty() || address.host.size() > kMostHostBytes ||
+      !std::ranges::all_of(address.host, belongs_to_a_name) ||
       address.host.find_first_of("[]/") != std::string::npos)
     return not_an_address(text);
 
@@ -44,6 +49,12 @@ std::string to_string(const Address& address) {
   const bool brackets = address.host.find(':') != std::string::npos;
   return brackets ? fmt::format("[{}]:{}", address.host, address.port)
                   : fmt::format("{}:{}", address.host, address.port);
+}
+
+bool is_numeric(const std::string& host) {
+  std::array<unsigned char, sizeof(in6_addr)> number;
+  return ::inet_pton(AF_INET, host.c_str(), number.data()) == 1 ||
+         ::inet_pton(AF_INET6, host.c_str(), number.data()) == 1;
 }
 
 bool is_loopback(const Address& address) {

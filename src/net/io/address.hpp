@@ -19,6 +19,9 @@ struct Address {
 Result<Address> parse_address(const std::string& text);
 std::string to_string(const Address& address);
 
+/// The host is an IPv4 or IPv6 number, and no name.
+bool is_numeric(const std::string& host);
+
 /// Only this machine can reach the address: 127.x.x.x, ::1 or localhost.
 bool is_loopback(const Address& address);
 

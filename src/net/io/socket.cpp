@@ -32,6 +32,12 @@ std::string text(const tcp::endpoint& endpoint) {
   return to_string(Address{endpoint.address().to_string(), endpoint.port()});
 }
 
+/// An IPv4 address that an IPv6 socket shows as its own.
+asio::ip::address unmapped(const asio::ip::address& address) {
+  if (!address.is_v6() || !address.to_v6().is_v4_mapped()) return address;
+  return asio::ip::make_address_v4(asio::ip::v4_mapped, address.to_v6());
+}
+
 Transfer transfer(const std::error_code& error, std::size_t bytes) {
   if (error == asio::error::eof) return {bytes, true, {}};
   return {bytes, false, error};
@@ -99,7 +105,7 @@ class TcpSocket final : public Socket {
       if (ignored) return;
       remote = text(endpoint);
       const tcp::endpoint own = socket.local_endpoint(ignored);
-      if (!ignored) local_host = own.address().to_string();
+      if (!ignored) local_host = unmapped(own.address()).to_string();
       is_local = endpoint.address().is_loopback() || endpoint.address() == own.address();
     }
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/check.hpp"
+#include "net/io/random_number.hpp"
 #include "net/run/network_book.hpp"
 
 namespace gossamer::net {
@@ -59,16 +60,26 @@ Status ConnectionManager::announce() {
 void ConnectionManager::begin_discovery() {
   const Identity& identity = state_.setup.identity;
   const NetOptions& options = state_.setup.options;
-  book_.emplace(book_options(identity.run_id, identity.peers, options, state_.authenticator.get()));
+  book_.emplace(book_options(identity.run_id, identity.peers, options, *listening_,
+                             state_.authenticator.get()));
   book_->host(state_.setup.hosted);
-  DiscoveryOptions discovery = discovery_options(options, listening_->address);
+  DiscoveryOptions discovery = discovery_options(options, *listening_);
   discovery.identity = identity;
   discovery.authenticator = state_.authenticator.get();
   discovery.message = state_.setup.message;
   discovery.on_rejected = [this](Error error) {
     if (!state_.run.joined) shutdown_.end_run(std::move(error));
   };
+  // Of two processes that have claimed one id, one must end: no two may train as one peer.
+  if (state_.setup.listening)
+    discovery.on_prior_rival = [this](const std::string& rival) {
+      shutdown_.end_run(
+          {ErrorKind::rejected,
+           fmt::format("the process at {} has claimed peer {} too: start this one again", rival,
+                       state_.setup.hosted.front())});
+    };
   discovery_ = std::make_unique<Discovery>(state_.scheduler, *book_, std::move(discovery));
+  book_->merge(listening_->book, state_.scheduler.now());
   discovery_->start();
 }
 
@@ -97,6 +108,7 @@ Result<Address> ConnectionManager::find_address(int peer) const {
 void ConnectionManager::set_members(MemberList members) {
   Authenticator& authenticator = *state_.authenticator;
   authenticator.set_members(std::move(members));
+  if (book_) book_->drop_invalid();
   for (const int id : state_.setup.hosted)
     if (!authenticator.members().has(id, authenticator.own_key()))
       state_.setup.message(fmt::format(
@@ -191,7 +203,7 @@ AcceptorOptions ConnectionManager::acceptor_options() {
   options.exchange_books = [this](const auto& records, const std::string& local_host) {
     return discovery_->answer(records, local_host);
   };
-  options.book_network = book_->network();
+  options.book_network = book_->options().network;
   return options;
 }
 

@@ -21,15 +21,17 @@ constexpr gossip::Time kClaimReportEvery = 5s;
 constexpr gossip::Time kOtherSeeds = 1s;
 // For how long a process that is settled helps the others to learn of it.
 constexpr gossip::Time kFarewell = 2s;
+// Whose exchanges may be under way with this process.
+constexpr int kMostCallers = 512;
 // How often the wait looks at the clock and at `stopped`.
 constexpr gossip::Time kTick = 50ms;
 
 class IdClaim {
  public:
-  IdClaim(const IdClaimRequest& request, std::shared_ptr<const Listening> listening)
+  IdClaim(const IdClaimRequest& request, std::shared_ptr<Listening> listening)
       : request_(request),
         listening_(std::move(listening)),
-        book_(book_options(request.run_id, request.nodes, request.options, nullptr)),
+        book_(book_options(request.run_id, request.nodes, request.options, *listening_, nullptr)),
         discovery_(scheduler_, book_, discovery_options()),
         acceptor_(scheduler_, acceptor_options()) {}
 
@@ -40,12 +42,13 @@ class IdClaim {
     scheduler_.run_until([this] { return over(); });
     scheduler_.cancel(timer_);
     if (error_) return *error_;
+    listening_->book = book_.records();
     return ClaimedId{*book_.own().begin(), listening_};
   }
 
  private:
   DiscoveryOptions discovery_options() {
-    DiscoveryOptions options = net::discovery_options(request_.options, listening_->address);
+    DiscoveryOptions options = net::discovery_options(request_.options, *listening_);
     options.identity.run_id = request_.run_id;
     options.identity.peers = request_.nodes;
     options.message = request_.message;
@@ -57,7 +60,7 @@ class IdClaim {
     AcceptorOptions options;
     options.identity.run_id = request_.run_id;
     options.identity.peers = request_.nodes;
-    options.pairs = static_cast<std::size_t>(request_.nodes);
+    options.pairs = static_cast<std::size_t>(std::min(request_.nodes, kMostCallers));
     options.deadline = exchange_deadline(request_.options);
     options.failure_timeout = std::chrono::duration_cast<std::chrono::milliseconds>(
         gossip::from_seconds(request_.options.failure_timeout));
@@ -67,7 +70,7 @@ class IdClaim {
     options.exchange_books = [this](const auto& records, const std::string& local_host) {
       return discovery_.answer(records, local_host);
     };
-    options.book_network = book_.network();
+    options.book_network = book_.options().network;
     return options;
   }
 
@@ -88,11 +91,11 @@ class IdClaim {
       claimed_ = true;
       book_.claim();
     }
-    if (!settled_at_ && book_.has_id() && book_.complete()) {
+    if (!settled_at_ && !book_.own().empty() && agrees(book_)) {
       book_.settle();
       settled_at_ = scheduler_.now();
     }
-    return settled_at_ && (book_.settled() || scheduler_.now() - *settled_at_ >= kFarewell);
+    return settled_at_ && (settled(book_) || scheduler_.now() - *settled_at_ >= kFarewell);
   }
 
   void tick() {
@@ -112,7 +115,7 @@ class IdClaim {
 
   std::string describe() const {
     const auto missing = book_.missing().size();
-    const auto nodes = static_cast<std::size_t>(book_.nodes());
+    const auto nodes = static_cast<std::size_t>(book_.options().nodes);
     std::string text = missing == 0
                            ? fmt::format("all {} ids have a process", nodes)
                            : fmt::format("{} of {} ids have a process", nodes - missing, nodes);
@@ -122,7 +125,7 @@ class IdClaim {
   }
 
   const IdClaimRequest& request_;
-  std::shared_ptr<const Listening> listening_;
+  std::shared_ptr<Listening> listening_;
   RealScheduler scheduler_;
   AddressBook book_;
   Discovery discovery_;
@@ -138,7 +141,7 @@ class IdClaim {
 
 Result<ClaimedId> claim_id(const IdClaimRequest& request) {
   GOSSAMER_TRY(Listening listening, open_listening(request.options, {}));
-  return IdClaim(request, std::make_shared<const Listening>(std::move(listening))).run();
+  return IdClaim(request, std::make_shared<Listening>(std::move(listening))).run();
 }
 
 }  // namespace gossamer::net

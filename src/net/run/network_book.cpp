@@ -1,7 +1,6 @@
 #include "net/run/network_book.hpp"
 
 #include <algorithm>
-#include <random>
 
 namespace gossamer::net {
 
@@ -17,11 +16,11 @@ constexpr gossip::Time kShortestSuspicion = 5s, kLongestSuspicion = 60s;
 }  // namespace
 
 AddressBookOptions book_options(const std::string& run_id, int nodes, const NetOptions& options,
-                                const Authenticator* authenticator) {
+                                const Listening& listening, const Authenticator* authenticator) {
   AddressBookOptions book;
   book.nodes = nodes;
   book.network = book_network(run_id, nodes);
-  book.process = random_number();
+  book.process = listening.process;
   book.suspicion_time =
       std::clamp<gossip::Time>(kTimeoutsOfSuspicion * gossip::from_seconds(options.failure_timeout),
                                kShortestSuspicion, kLongestSuspicion);
@@ -36,24 +35,21 @@ AddressBookOptions book_options(const std::string& run_id, int nodes, const NetO
   return book;
 }
 
-DiscoveryOptions discovery_options(const NetOptions& options, const Address& listening) {
+DiscoveryOptions discovery_options(const NetOptions& options, const Listening& listening) {
   DiscoveryOptions discovery;
   for (const std::string& seed : options.seeds)
     discovery.seeds.push_back(parse_address(seed).value());
-  discovery.listening = listening;
+  discovery.listening = listening.address;
   discovery.deadline = exchange_deadline(options);
+  discovery.patience = gossip::from_seconds(options.join_timeout);
+  discovery.may_call = [options](const Address& address) {
+    return check_reach(options, address, "").ok();
+  };
   return discovery;
 }
 
 gossip::Time exchange_deadline(const NetOptions& options) {
   return std::min(gossip::from_seconds(options.failure_timeout), kLongestAttempt);
-}
-
-std::uint64_t random_number() {
-  std::random_device device;
-  std::uint64_t number = 0;
-  while (number == 0) number = std::uint64_t{device()} << 32 | device();
-  return number;
 }
 
 }  // namespace gossamer::net

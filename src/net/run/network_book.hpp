@@ -4,24 +4,22 @@
 #include <string>
 
 #include "net/discovery/discovery.hpp"
+#include "net/listening.hpp"
 #include "net/options.hpp"
 #include "net/tls/authenticator.hpp"
 
 namespace gossamer::net {
 
-/// Of a process with a number of its own, drawn at random. `authenticator` signs and checks its
+/// `authenticator` signs and checks its
 /// records; null: the network has no keys. It outlives the book.
 AddressBookOptions book_options(const std::string& run_id, int nodes, const NetOptions& options,
-                                const Authenticator* authenticator);
+                                const Listening& listening, const Authenticator* authenticator);
 
 /// Without callbacks. net.seeds must be valid.
-DiscoveryOptions discovery_options(const NetOptions& options, const Address& listening);
+DiscoveryOptions discovery_options(const NetOptions& options, const Listening& listening);
 
 /// The longest time for a connection or a handshake: a machine that is not there answers nothing at
 /// all.
 gossip::Time exchange_deadline(const NetOptions& options);
-
-/// Drawn from the system; never 0.
-std::uint64_t random_number();
 
 }  // namespace gossamer::net

@@ -102,10 +102,9 @@ void Acceptor::read_book(PendingConnections::iterator pending) {
           caller.from = caller.to = -1;
           return write_rejection(*pending, caller, HandshakeResult::wrong_run);
         }
-        auto answer = options_.exchange_books(book->records, stream.local_host());
-        if (!answer.ok()) return reject(pending, answer.error().message);
+        const auto answer = options_.exchange_books(book->records, stream.local_host());
         pending->answered = true;
-        stream.write(encode_book(options_.book_network, *answer),
+        stream.write(encode_book(options_.book_network, answer),
                      [&stream] { stream.close_gracefully(); });
       });
 }

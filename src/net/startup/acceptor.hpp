@@ -37,10 +37,9 @@ struct AcceptorOptions {
   std::function<void(const std::string&)> message;  ///< lines for people
   /// Of a network in which processes exchange address books; without, books are refused. Takes the
   /// records of another process, of which a connection came to the address `local_host` of this
-  /// machine, and returns the records to answer with. An error refuses the records, with the reason
-  /// as a clause after "it".
-  std::function<Result<std::vector<AddressRecord>>(const std::vector<AddressRecord>& records,
-                                                   const std::string& local_host)>
+  /// machine, and returns the records to answer with.
+  std::function<std::vector<AddressRecord>(const std::vector<AddressRecord>& records,
+                                           const std::string& local_host)>
       exchange_books = {};
   std::string book_network = {};
 };

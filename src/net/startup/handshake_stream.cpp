@@ -6,6 +6,12 @@
 
 namespace gossamer::net {
 
+namespace {
+
+constexpr std::size_t kPieceBytes = 16384;  // of a book
+
+}  // namespace
+
 HandshakeStream::HandshakeStream(RealScheduler& scheduler, std::unique_ptr<Socket> socket,
                                  gossip::Time deadline, OnEnd on_end)
     : scheduler_(scheduler),
@@ -66,12 +72,24 @@ void HandshakeStream::read_book(int nodes, const std::string& network,
          if (header->network != network) return on_book(ReceivedBook{});
          if (header->bytes == 0) return on_book(ReceivedBook{true, {}});
          if (header->bytes > most_book_bytes(nodes)) return on_book(std::nullopt);
-         read(header->bytes, [nodes, on_book](std::span<const std::byte> payload) {
+         read_payload({}, header->bytes, [nodes, on_book](std::span<const std::byte> payload) {
            auto records = decode_book(payload, nodes);
            if (!records) return on_book(std::nullopt);
            on_book(ReceivedBook{true, *std::move(records)});
          });
        });
+}
+
+/// `missing` more bytes after those that have come, in pieces: memory grows with what is sent.
+void HandshakeStream::read_payload(std::vector<std::byte> payload, std::size_t missing,
+                                   std::function<void(std::span<const std::byte>)> then) {
+  if (missing == 0) return then(payload);
+  const std::size_t piece = std::min(missing, kPieceBytes);
+  read(piece, [this, payload = std::move(payload), missing,
+               then = std::move(then)](std::span<const std::byte> bytes) mutable {
+    payload.insert(payload.end(), bytes.begin(), bytes.end());
+    read_payload(std::move(payload), missing - bytes.size(), std::move(then));
+  });
 }
 
 void HandshakeStream::continue_read() {

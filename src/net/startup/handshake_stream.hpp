@@ -71,6 +71,8 @@ class HandshakeStream final : public SocketUser,
  private:
   void read_settings(std::vector<std::byte> hello,
                      const std::function<void(const std::optional<Hello>&)>& on_hello);
+  void read_payload(std::vector<std::byte> payload, std::size_t missing,
+                    std::function<void(std::span<const std::byte>)> then);
   void continue_read();
   void on_failure(const Transfer& transfer);
   void end(const std::string& why);

@@ -28,11 +28,11 @@ static_assert(sizeof(HeaderWire) == kBookHeaderBytes);
 /// What precedes the address, and the signature if there is one.
 struct RecordWire {
   std::uint32_t peer;
-  std::uint32_t process[2], version[2];
+  std::uint32_t process[2], version[2], view[2];
   std::uint8_t flags, address_bytes;
   std::uint16_t unused;
 };
-static_assert(sizeof(RecordWire) == 24);
+static_assert(sizeof(RecordWire) == 32);
 
 std::uint64_t joined(const std::uint32_t (&words)[2]) {
   return std::uint64_t{words[1]} << 32 | words[0];
@@ -67,6 +67,7 @@ std::optional<AddressRecord> take_record(std::span<const std::byte>& bytes) {
   record.peer = static_cast<int>(wire.peer & INT32_MAX);
   record.process = joined(wire.process);
   record.version = joined(wire.version);
+  record.view = joined(wire.view);
   record.address = *address;
   record.settled = (wire.flags & kSettledBit) != 0;
   record.standing = static_cast<Standing>(wire.flags & kStandingBits);
@@ -82,9 +83,9 @@ std::optional<AddressRecord> take_record(std::span<const std::byte>& bytes) {
 }  // namespace
 
 std::string signed_text(const std::string& network, const AddressRecord& record) {
-  return fmt::format("gossamer address record\n{}\n{}\n{}\n{}\n{}\n{}\n", network, record.peer,
+  return fmt::format("gossamer address record\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n", network, record.peer,
                      record.process, record.version, to_string(record.address),
-                     record.settled ? "settled" : "claimed");
+                     record.settled ? "settled" : "claimed", record.view);
 }
 
 std::string book_network(const std::string& run_id, int nodes) {
@@ -92,7 +93,7 @@ std::string book_network(const std::string& run_id, int nodes) {
 }
 
 std::size_t most_book_bytes(int nodes) {
-  return static_cast<std::size_t>(nodes) *
+  return 2 * static_cast<std::size_t>(nodes) *
          (sizeof(RecordWire) + kMaxAddressBytes + sizeof(Signature));
 }
 
@@ -107,6 +108,7 @@ std::vector<std::byte> encode_book(const std::string& network,
     wire.peer = static_cast<std::uint32_t>(record.peer);
     split(record.process, wire.process);
     split(record.version, wire.version);
+    split(record.view, wire.view);
     wire.flags = static_cast<std::uint8_t>(static_cast<unsigned>(record.standing) |
                                            (record.settled ? kSettledBit : 0u) |
                                            (record.signature ? kSignedBit : 0u));
@@ -141,8 +143,11 @@ std::optional<std::vector<AddressRecord>> decode_book(std::span<const std::byte>
   std::vector<AddressRecord> records;
   while (!bytes.empty()) {
     auto record = take_record(bytes);
-    const int first = records.empty() ? 0 : records.back().peer + 1;
+    const int first = records.empty() ? 0 : records.back().peer;
     if (!record || record->peer < first || record->peer >= nodes) return std::nullopt;
+    // A record, and one that its process has retracted.
+    if (records.size() >= 2 && records[records.size() - 2].peer == record->peer)
+      return std::nullopt;
     records.push_back(*std::move(record));
   }
   return records;

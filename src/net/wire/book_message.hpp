@@ -27,10 +27,11 @@ using Signature = std::array<std::uint8_t, 64>;
 /// Where the process that hosts a peer listens, as that process says.
 struct AddressRecord {
   int peer = 0;
-  std::uint64_t process = 0;            ///< a number that the process has drawn at its start; not 0
-  std::uint64_t version = 0;            ///< raised by that process alone; from 1 to kMaxVersion
-  Address address;                      ///< with a port
-  bool settled = false;                 ///< the process does not give the id up to another one
+  std::uint64_t process = 0;  ///< a number that the process has drawn at its start; not 0
+  std::uint64_t version = 0;  ///< raised by that process alone; from 1 to kMaxVersion
+  Address address;            ///< with a port
+  bool settled = false;       ///< the process does not give the id up to another one
+  std::uint64_t view = 0;     ///< which process has which id, as it sees it; AddressBook::agrees()
   Standing standing = Standing::alive;  ///< what others believe; not signed
   std::optional<Signature> signature;   ///< with the key of the process, in a network with keys
 
@@ -50,7 +51,7 @@ inline constexpr std::size_t kBookHeaderBytes = 48;
 /// What follows the header, at most, in a network of so many nodes.
 std::size_t most_book_bytes(int nodes);
 
-/// A whole message. The records are of ascending peers.
+/// A whole message. The records are of ascending peers, two of one peer at most.
 std::vector<std::byte> encode_book(const std::string& network,
                                    std::span<const AddressRecord> records);
 
@@ -60,8 +61,8 @@ struct BookHeader {
 };
 /// Nothing if the bytes are no header of this version.
 std::optional<BookHeader> decode_book_header(std::span<const std::byte, kBookHeaderBytes> bytes);
-/// The records after the header, which are of ascending peers below `nodes`, with addresses that
-/// can be called. Nothing if the bytes are none.
+/// The records after the header, which are of ascending peers below `nodes`, two of one peer at
+/// most, with addresses that can be called. Nothing if the bytes are none.
 std::optional<std::vector<AddressRecord>> decode_book(std::span<const std::byte> bytes, int nodes);
 
 }  // namespace gossamer::net
