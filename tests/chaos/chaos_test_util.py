@@ -51,13 +51,19 @@ PROBLEM = (
 )
 
 
-def argument_parser(description: str | None) -> argparse.ArgumentParser:
+def network_parser(description: str | None) -> argparse.ArgumentParser:
+    """The options of every script: the program, the size of its networks, and the seed."""
     parser = argparse.ArgumentParser(
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--program", type=Path, required=True)
     parser.add_argument("--peers", type=int, default=8)
     parser.add_argument("--seed", type=int, default=0)
+    return parser
+
+
+def argument_parser(description: str | None) -> argparse.ArgumentParser:
+    parser = network_parser(description)
     parser.add_argument("--every", type=int, default=100, help="rounds between records")
     parser.add_argument("--set", action="append", default=[], dest="sets", metavar="KEY=VALUE")
     return parser

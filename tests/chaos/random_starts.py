@@ -18,8 +18,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
-from network_test_util import Network, PeerProcess, ReservedPort, wait_until
+from chaos_test_util import Network, PeerProcess, network_parser, wait_until
+from network_test_util import ReservedPort
 
 ROUNDS = 3  # that each peer trains before a network counts as started
 
@@ -103,15 +103,10 @@ def start_once(options: argparse.Namespace, draw: random.Random, folder: Path) -
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--program", type=Path, required=True)
-    parser.add_argument("--peers", type=int, default=8)
+    parser = network_parser(__doc__)
     parser.add_argument("--starts", type=int, default=1000)
     parser.add_argument("--kills", type=int, default=0, help="processes of each network")
     parser.add_argument("--spread", type=float, default=1.0, help="seconds of the starts")
-    parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     failed: list[int] = []
     seconds: list[float] = []

@@ -17,8 +17,8 @@ constexpr std::size_t kMostConflicts = 64;
 constexpr std::uint64_t kLongestJump = std::uint64_t{1} << 32;
 
 /// Whether a record replaces another one of the same peer. A claim that is not settled replaces
-/// none of a process that is not lost, so that a process which has said whom it sees does not
-/// change its mind: two processes that claim one id find out themselves which of them yields.
+/// none of a process that is not lost, so that what a process has stated of them stays
+/// true: two processes that claim one id find out themselves which of them yields.
 bool replaces(const AddressRecord& record, const AddressRecord& known) {
   if (record.process == known.process)
     return std::tuple(record.version, record.standing) > std::tuple(known.version, known.standing);
@@ -66,7 +66,6 @@ void AddressBook::settle() {
   GOSSAMER_CHECK(!own_.empty(), "a process settles on an id");
   settled_ = true;
   write_own(*own_.begin(), entries_.at(*own_.begin()).record.version + 1);
-  state_view();
 }
 
 void AddressBook::listen_at(const Address& address) {
@@ -93,8 +92,8 @@ void AddressBook::write_own(int peer, std::uint64_t version) {
 }
 
 /// An id of which this process is likely to have been the host before it was restarted: one with
-/// the same address, or that of a lost process of this machine. Else one that nobody has had, else
-/// that of any lost process.
+/// the same address, or that of a lost process of this machine. Else one that no process has had,
+/// else that of any lost process.
 void AddressBook::draw_id() {
   if (!claims_ || !own_.empty() || !address_) return;
   std::vector<int> best;
@@ -113,8 +112,8 @@ void AddressBook::draw_id() {
   }
   if (best.empty()) return;
   const int peer = best[random_() % best.size()];
-  std::uint64_t version =
-      0;  // that no record of the id has, its retraction by this process included
+  // Of all records of the id, its retraction by this process included.
+  std::uint64_t version = 0;
   if (const AddressRecord* before = find(peer)) {
     version = before->version;
     remember(*before);
@@ -181,7 +180,7 @@ void AddressBook::count_conflict(const AddressRecord& record) {
   rival_ = {to_string(record.address), record.settled && record.process < options_.process};
 }
 
-/// A record of this process for an id that it does not have: whoever has that record must learn
+/// A record of this process for an id that it does not have: processes with that record must learn
 /// that it no longer holds.
 bool AddressBook::retract(const AddressRecord& record) {
   const bool lost = record.standing == Standing::lost;
@@ -272,15 +271,11 @@ bool agrees(const AddressBook& book) {
   if (book.own().empty()) return false;
   const AddressRecord* own = book.find(*book.own().begin());
   return own != nullptr && own->view != 0 &&
-         std::ranges::all_of(book.records(), [&](const AddressRecord& record) {
-           return record.standing == Standing::lost || record.view == own->view;
-         });
+         book.all_living([&](const AddressRecord& record) { return record.view == own->view; });
 }
 
 bool settled(const AddressBook& book) {
-  return std::ranges::all_of(book.records(), [](const AddressRecord& record) {
-    return record.standing == Standing::lost || record.settled;
-  });
+  return book.all_living([](const AddressRecord& record) { return record.settled; });
 }
 
 }  // namespace gossamer::net

@@ -4,11 +4,12 @@
 // The membership protocol is SWIM's (Das, Gupta and Motivala 2002), with whole books in place of
 // piggy-backed updates. A process that does not answer is suspected; it refutes the suspicion with
 // a newer version of its record, or is lost in the end. A lost process keeps its record, in case it
-// comes back, but its ids are free: processes that nobody has given an id claim one here. A claim
+// comes back, but its ids are free: processes without a given id claim one here. A claim
 // holds when all processes have stated that they see it: a book that looks complete may have the
 // record of a process which has ended meanwhile.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -47,12 +48,11 @@ class AddressBook {
 
   /// This process hosts these peers, and gives them up to no other. Once, before claim().
   void host(const std::vector<int>& peers);
-  /// This process claims an id that nobody else has, now or as soon as it knows of one. Of two
+  /// This process claims an id that no other one has, now or as soon as it knows of one. Of two
   /// processes that claim one id, the one with the lower number keeps it, unless the other one is
   /// settled. In place of host().
   void claim();
-  /// The claimed id is this process's for good. Only with has_id(), and best when the book
-  /// agrees().
+  /// The claimed id is this process's for good. Only with an id, and best when the book agrees().
   void settle();
   /// Where this process listens; records of it are made from then on.
   void listen_at(const Address& address);
@@ -78,6 +78,13 @@ class AddressBook {
   std::vector<AddressRecord> records() const;
   /// The ids without a process that is not lost, ascending.
   std::vector<int> missing() const;
+  /// Whether it holds of every record of a process that is not lost.
+  template <class Predicate>
+  bool all_living(Predicate holds) const {
+    return std::ranges::all_of(entries_, [&](const auto& entry) {
+      return entry.second.record.standing == Standing::lost || holds(entry.second.record);
+    });
+  }
   /// The last process that claimed an id of this one though it was refused before.
   const std::optional<Rival>& rival() const { return rival_; }
 

@@ -45,8 +45,7 @@ std::string BookExchange::network() const {
 /// Whether a whole hello follows: a process that knows the key of this one explains its rejection.
 bool BookExchange::on_first_words(const HelloPrefix& prefix) {
   if (prefix.version != kProtocolVersion) {
-    fail(ExchangeFailure::refused,
-         fmt::format("its protocol version is {}, ours is {}", prefix.version, kProtocolVersion));
+    fail(ExchangeFailure::refused, describe_version(prefix.version));
   } else if (prefix.opening == Opening::hello) {
     if (shown_->key) return true;
     fail(ExchangeFailure::refused,
@@ -73,10 +72,7 @@ void BookExchange::on_rejection(const std::optional<Hello>& hello) {
 void BookExchange::on_end(const std::string& why) {
   const std::error_code error = stream_->error();
   if (error == TlsError::key_was_refused)
-    return fail(ExchangeFailure::refused,
-                fmt::format("it does not know the key of this process, {}: add it to the list of "
-                            "members of that process (net.members)",
-                            to_string(options_.authenticator->own_key())));
+    return fail(ExchangeFailure::refused, options_.authenticator->describe_refusal());
   if (error == TlsError::refused_key)
     return fail(ExchangeFailure::other,
                 fmt::format("the process that answers there has the key {}, which is that of no "

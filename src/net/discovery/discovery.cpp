@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
 namespace gossamer::net {
@@ -19,15 +18,13 @@ namespace {
 constexpr gossip::Time kPausePerNode = 1ms, kShortestPause = 50ms, kLongestPause = 500ms;
 constexpr gossip::Time kWaiting = 500ms, kRunning = 5s;
 constexpr gossip::Time kYoung = 3s;
-// Of the exchanges of a complete book: every so many with a seed, and with a process that is lost.
+// Of the exchanges of a complete book, one in this number is with a seed, or with a lost process.
 constexpr std::uint64_t kSeedEvery = 8, kLostEvery = 5;
 // Processes that try a suspected one themselves, on average: SWIM's indirect probes.
 constexpr std::size_t kProbers = 3;
 constexpr std::size_t kMostProbes = 16;
 constexpr std::size_t kMostExchanges = 4;
 constexpr gossip::Time kReportInterval = 60s;
-
-bool is_any_host(const std::string& host) { return host == "0.0.0.0" || host == "::"; }
 
 }  // namespace
 
@@ -39,7 +36,7 @@ Discovery::Discovery(RealScheduler& scheduler, AddressBook& book, DiscoveryOptio
   for (const Address& address : options_.seeds)
     if (address != options_.listening) seeds_.push_back({address});
   next_seed_ = random_();
-  if (!is_any_host(options_.listening.host)) book_.listen_at(options_.listening);
+  if (!is_any_host(options_.listening)) book_.listen_at(options_.listening);
 }
 
 Discovery::~Discovery() { scheduler_.cancel(timer_); }
@@ -53,10 +50,10 @@ void Discovery::exchange() {
   book_.tick(scheduler_.now());
   timer_ = scheduler_.after(pause(), [this] { exchange(); });
   if (exchanges_.size() >= kMostExchanges) return;  // with processes that do not answer
-  const auto target = next_target();
+  const std::uint64_t number = count_++;
+  const auto target = next_target(number);
   if (!target) return;
   if (target->seed != nullptr) ++target->seed->tries;
-  const std::uint64_t number = ++count_;
   exchanges_[number] = std::make_unique<BookExchange>(
       scheduler_, BookExchangeOptions{.address = target->address,
                                       .authenticator = options_.authenticator,
@@ -89,8 +86,7 @@ std::unique_ptr<BookExchange> Discovery::end(std::uint64_t number) {
 
 /// While the book is incomplete, seeds alternate with processes that are known. Seeds stay targets
 /// later on, and so do lost processes: parts of the network that were apart find each other again.
-std::optional<Discovery::Target> Discovery::next_target() {
-  const std::uint64_t count = targets_++;
+std::optional<Discovery::Target> Discovery::next_target(std::uint64_t count) {
   if (!probes_.empty()) {
     const Target probe = probes_.front();
     probes_.pop_front();
@@ -151,7 +147,7 @@ void Discovery::on_failure(const Target& target, ExchangeFailure failure, const 
                                           to_string(target.address), why)});
 }
 
-/// Returns whether this process had heard of another one before.
+/// Returns whether this process had contact with another one before.
 bool Discovery::take(const std::vector<AddressRecord>& records) {
   const gossip::Time now = scheduler_.now();
   if (book_.merge(records, now)) last_change_ = now;
@@ -170,7 +166,7 @@ std::vector<AddressRecord> Discovery::answer(const std::vector<AddressRecord>& r
 /// Of a process that listens on every interface. An address that other machines reach replaces one
 /// that only this machine does.
 void Discovery::find_own_address(const std::string& local_host) {
-  if (!is_any_host(options_.listening.host) || local_host.empty()) return;
+  if (!is_any_host(options_.listening) || local_host.empty()) return;
   const Address address{local_host, options_.listening.port};
   if (own_address_ && (!is_loopback(*own_address_) || is_loopback(address))) return;
   own_address_ = address;
@@ -178,14 +174,14 @@ void Discovery::find_own_address(const std::string& local_host) {
 }
 
 /// Of the processes that the records name, this one calls some suspected ones itself, and those
-/// with an id of its own: the others may know only one of the two, and tell neither of the other.
+/// with an id of its own: where all others know only one of the two, neither would learn of the
+/// other from them.
 void Discovery::probe(const std::vector<AddressRecord>& records) {
-  const std::size_t others = std::max<std::size_t>(1, book_.records().size());
   for (const AddressRecord& record : records) {
     if (record.process == book_.options().process || record.standing == Standing::lost) continue;
     const AddressRecord* known = book_.find(record.peer);
     const bool suspected = record.standing == Standing::suspected && known != nullptr &&
-                           *known == record && random_() % others < kProbers;
+                           *known == record && random_() % records.size() < kProbers;
     const bool rival = book_.own().contains(record.peer);
     const auto same = [&](const Target& probe) { return probe.process == record.process; };
     if ((suspected || rival) && probes_.size() < kMostProbes && options_.may_call(record.address) &&
@@ -206,16 +202,14 @@ void Discovery::report_rival() {
                   rival->address, fmt::join(book_.own(), ", ")));
 }
 
-gossip::Time Discovery::searching_pause(int nodes) {
-  return std::clamp<gossip::Time>(nodes * kPausePerNode, kShortestPause, kLongestPause);
-}
-
 /// With a jitter of a quarter in either direction, so that processes which were started together do
 /// not stay together.
 gossip::Time Discovery::pause() {
   const bool young = scheduler_.now() - last_change_ < kYoung;
   gossip::Time pause = slow_ ? kRunning : kWaiting;
-  if (young) pause = searching_pause(book_.options().nodes);
+  if (young)
+    pause = std::clamp<gossip::Time>(book_.options().nodes * kPausePerNode, kShortestPause,
+                                     kLongestPause);
   const double jitter = 0.75 + 0.5 * static_cast<double>(random_() % 1024) / 1024;
   return gossip::from_seconds(gossip::seconds(pause) * jitter);
 }

@@ -46,9 +46,6 @@ class Discovery {
   Discovery(const Discovery&) = delete;
   Discovery& operator=(const Discovery&) = delete;
 
-  /// The pause between two exchanges that a process begins while its book changes.
-  static gossip::Time searching_pause(int nodes);
-
   /// Begins the first exchange at once.
   void start();
   /// The network has begun: exchanges become rare while nothing changes.
@@ -76,7 +73,7 @@ class Discovery {
   };
 
   void exchange();
-  std::optional<Target> next_target();
+  std::optional<Target> next_target(std::uint64_t count);
   std::optional<Target> draw(bool lost);
   Seed* next_seed();
   std::unique_ptr<BookExchange> end(std::uint64_t number);
@@ -97,7 +94,7 @@ class Discovery {
   std::map<std::uint64_t, gossip::Time> silent_since_;  ///< by process: it listens, and is silent
   gossip::Scheduler::TimerId timer_;
   gossip::Time last_change_{0};
-  std::uint64_t count_ = 0, targets_ = 0, next_seed_ = 0;
+  std::uint64_t count_ = 0, next_seed_ = 0;
   bool slow_ = false, has_contact_ = false;
   std::optional<gossip::Time> reported_;  ///< when a rival was
   std::optional<Address> own_address_;    ///< of a process that listens on every interface

@@ -57,6 +57,10 @@ bool is_numeric(const std::string& host) {
          ::inet_pton(AF_INET6, host.c_str(), number.data()) == 1;
 }
 
+bool is_any_host(const Address& address) {
+  return address.host == "0.0.0.0" || address.host == "::";
+}
+
 bool is_loopback(const Address& address) {
   if (address.host == "localhost" || address.host == "::1") return true;
   // "127.evil.example" is a name, not a number.

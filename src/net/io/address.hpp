@@ -22,6 +22,9 @@ std::string to_string(const Address& address);
 /// The host is an IPv4 or IPv6 number, and no name.
 bool is_numeric(const std::string& host);
 
+/// The host stands for every address of a machine: 0.0.0.0 or ::.
+bool is_any_host(const Address& address);
+
 /// Only this machine can reach the address: 127.x.x.x, ::1 or localhost.
 bool is_loopback(const Address& address);
 

@@ -53,7 +53,7 @@ Status ConnectionManager::announce() {
   if (folder.empty()) return {};
   rendezvous_.emplace(folder, state_.setup.identity.run_id);
   Address own = address();
-  if (own.host == "0.0.0.0" || own.host == "::") own.host = host_name();
+  if (is_any_host(own)) own.host = host_name();
   return rendezvous_->announce(state_.setup.hosted, own);
 }
 

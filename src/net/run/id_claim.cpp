@@ -21,7 +21,7 @@ constexpr gossip::Time kClaimReportEvery = 5s;
 constexpr gossip::Time kOtherSeeds = 1s;
 // For how long a process that is settled helps the others to learn of it.
 constexpr gossip::Time kFarewell = 2s;
-// Whose exchanges may be under way with this process.
+// Processes that may exchange books with this one at a time.
 constexpr int kMostCallers = 512;
 // How often the wait looks at the clock and at `stopped`.
 constexpr gossip::Time kTick = 50ms;
@@ -87,11 +87,8 @@ class IdClaim {
 
   bool over() {
     if (error_) return true;
-    if (!claimed_ && is_informed()) {
-      claimed_ = true;
-      book_.claim();
-    }
-    if (!settled_at_ && !book_.own().empty() && agrees(book_)) {
+    if (is_informed()) book_.claim();
+    if (!settled_at_ && agrees(book_)) {
       book_.settle();
       settled_at_ = scheduler_.now();
     }
@@ -132,7 +129,6 @@ class IdClaim {
   Acceptor acceptor_;
   gossip::Scheduler::TimerId timer_;
   gossip::Time reported_{0};
-  bool claimed_ = false;
   std::optional<gossip::Time> settled_at_;
   std::optional<Error> error_;
 };

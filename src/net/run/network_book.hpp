@@ -10,8 +10,7 @@
 
 namespace gossamer::net {
 
-/// `authenticator` signs and checks its
-/// records; null: the network has no keys. It outlives the book.
+/// `authenticator` signs and checks records; null: the network has no keys. It outlives the book.
 AddressBookOptions book_options(const std::string& run_id, int nodes, const NetOptions& options,
                                 const Listening& listening, const Authenticator* authenticator);
 

@@ -65,10 +65,7 @@ void Connector::begin_handshake(std::unique_ptr<Socket> socket) {
 void Connector::on_end(const std::string& why) {
   const std::error_code error = stream_->error();
   if (error == TlsError::key_was_refused)
-    return on_rejection(
-        fmt::format("it does not know the key of this process, {}: add it to the list of members "
-                    "of that process (net.members, or the keys in net.peers)",
-                    to_string(options_.authenticator->own_key())));
+    return on_rejection(options_.authenticator->describe_refusal());
   if (error == TlsError::refused_key)
     return retry(
         fmt::format("the process that answers there has the key {}, which is not that of "
@@ -85,8 +82,7 @@ void Connector::read_answer() {
 /// Whether a whole hello follows.
 bool Connector::on_first_words(const HelloPrefix& prefix) {
   if (prefix.version != kProtocolVersion) {
-    on_rejection(
-        fmt::format("its protocol version is {}, ours is {}", prefix.version, kProtocolVersion));
+    on_rejection(describe_version(prefix.version));
     return false;
   }
   if (is_accepted(prefix.result) || shown_->key) return true;

@@ -70,7 +70,6 @@ void HandshakeStream::read_book(int nodes, const std::string& network,
          const auto header = decode_book_header(bytes);
          if (!header) return on_book(std::nullopt);
          if (header->network != network) return on_book(ReceivedBook{});
-         if (header->bytes == 0) return on_book(ReceivedBook{true, {}});
          if (header->bytes > most_book_bytes(nodes)) return on_book(std::nullopt);
          read_payload({}, header->bytes, [nodes, on_book](std::span<const std::byte> payload) {
            auto records = decode_book(payload, nodes);

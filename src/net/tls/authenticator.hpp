@@ -2,6 +2,8 @@
 // members that may change while the network runs.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <memory>
 #include <optional>
 #include <string>
@@ -34,6 +36,13 @@ class Authenticator {
   Authenticator& operator=(const Authenticator&) = delete;
 
   const PublicKey& own_key() const { return key_.public_key(); }
+  /// What a process that refuses the key lacks, as a clause about that process.
+  std::string describe_refusal() const {
+    return fmt::format(
+        "it does not know the key of this process, {}: add it to the list of members of that "
+        "process (net.members, or the keys in net.peers)",
+        to_string(own_key()));
+  }
   Signature sign(std::string_view text) const { return key_.sign(text); }
   const MemberList& members() const { return members_; }
   void set_members(MemberList members) { members_ = std::move(members); }

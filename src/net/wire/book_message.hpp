@@ -48,7 +48,7 @@ std::string signed_text(const std::string& network, const AddressRecord& record)
 std::string book_network(const std::string& run_id, int nodes);
 
 inline constexpr std::size_t kBookHeaderBytes = 48;
-/// What follows the header, at most, in a network of so many nodes.
+/// What follows the header, at most, in a network of `nodes` nodes.
 std::size_t most_book_bytes(int nodes);
 
 /// A whole message. The records are of ascending peers, two of one peer at most.

@@ -250,6 +250,10 @@ std::string describe(HandshakeResult result, const Identity& theirs, const Ident
                      static_cast<int>(result));
 }
 
+std::string describe_version(std::uint16_t theirs) {
+  return fmt::format("its protocol version is {}, ours is {}", theirs, kProtocolVersion);
+}
+
 std::string describe_rejection(HandshakeResult result, const Identity& ours, int id) {
   const auto differs = [](const char* what, const std::string& own) {
     return fmt::format("its {} is not ours, {}{}", what, fitted(own), kRejectionAdvice);

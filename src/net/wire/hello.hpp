@@ -119,6 +119,8 @@ std::string first_difference(const std::string& theirs, const std::string& ours)
 /// the first setting that differs.
 /// `theirs` is the identity of the process that "its" refers to, `id` the peer that connects.
 std::string describe(HandshakeResult result, const Identity& theirs, const Identity& ours, int id);
+/// That the other end has another protocol version, as a clause.
+std::string describe_version(std::uint16_t theirs);
 /// A rejection of `ours` in words, as far as this process knows them: the other end has sent the
 /// result and nothing else. "its topology is not ours, ring-8 (77ab)".
 std::string describe_rejection(HandshakeResult result, const Identity& ours, int id);
