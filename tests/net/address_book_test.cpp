@@ -171,6 +171,24 @@ TEST_CASE("every process gets an id of its own, in whatever order books are exch
   }
 }
 
+TEST_CASE("a suspected process to which an id is left keeps the time to refute") {
+  AddressBook first = claimer(5, 2), second = claimer(9, 2);
+  first.claim();
+  second.claim();
+  std::vector<AddressRecord> suspected = first.records();
+  REQUIRE(suspected.size() == 1);
+  suspected[0].peer = *second.own().begin();
+  suspected[0].version = 7;
+  suspected[0].standing = Standing::suspected;
+  const int id = suspected[0].peer;
+  second.merge(suspected, 100s);
+  CHECK_FALSE(second.own().contains(id));
+  second.tick(104s);
+  CHECK(second.find(id)->standing == Standing::suspected);
+  second.tick(105s);
+  CHECK(second.find(id)->standing == Standing::lost);
+}
+
 TEST_CASE("processes that end while ids are claimed leave no two processes with one id") {
   // A process may end at any time, and another one takes its place, of which nobody knows at first
   // that it does: books that look complete hold records of processes that have ended.
@@ -331,8 +349,10 @@ TEST_CASE("a record that was signed with a key which its peer no longer has is f
   listed = new_key;
   AddressBook after = book_of(12, 1, new_key);
   SUBCASE("by a process that has read the new list") {
+    zero.tick(1h);
     zero.drop_invalid();
     CHECK(zero.find(1) == nullptr);
+    CHECK(zero.records().size() == 1);
     CHECK(zero.own() == std::set{0});
     exchange(after, zero);
     CHECK(zero.find(1)->process == 12);

@@ -81,6 +81,16 @@ TEST_CASE("a process that is restarted elsewhere is found again, the first seed 
   }
 }
 
+TEST_CASE("where a network has seeds and a folder, either may say where a peer is") {
+  SeededWorld world(3);
+  world.start(1);
+  world.start(2);
+  world.options.rendezvous = world.folder.path();  // which the first two do not know
+  world.start(0);                                  // connects to both
+  world.join_all();
+  world.leave();
+}
+
 TEST_CASE("a process waits for a seed that starts later, and names what it tried") {
   SeededWorld world(2);
   auto place = OpenPort::open({"127.0.0.1", 0}).value();

@@ -133,7 +133,7 @@ bool AddressBook::merge(const std::vector<AddressRecord>& records, gossip::Time 
     if (record.process == options_.process && !own_.contains(record.peer)) {
       changed |= retract(record);
     } else if (own_.contains(record.peer)) {
-      changed |= merge_own(record);
+      changed |= merge_own(record, now);
     } else if ((known == nullptr || replaces(record, *known)) &&
                is_credible(options_, record, known)) {
       if (known != nullptr && known->process != record.process) remember(*known);
@@ -150,10 +150,11 @@ void AddressBook::drop_invalid() {
   std::erase_if(entries_, [this](const auto& entry) {
     return !own_.contains(entry.first) && !is_valid(options_, entry.second.record);
   });
+  std::erase_if(former_, [this](const auto& entry) { return !is_valid(options_, entry.second); });
 }
 
 /// A record of an id of this process: refutes it, or gives the id up.
-bool AddressBook::merge_own(const AddressRecord& record) {
+bool AddressBook::merge_own(const AddressRecord& record, gossip::Time now) {
   if (!address_) return false;
   const AddressRecord* own = find(record.peer);
   const bool newer = own == nullptr || record.version > own->version ||
@@ -163,7 +164,7 @@ bool AddressBook::merge_own(const AddressRecord& record) {
   if (record.process != options_.process && yields_to(record)) {
     own_.erase(record.peer);
     retract(*own);
-    entries_[record.peer] = {record, {}};
+    entries_[record.peer] = {record, now};
     return true;
   }
   if (record.process != options_.process) count_conflict(record);

@@ -98,7 +98,7 @@ class AddressBook {
   std::uint64_t view() const;
   void state_view();
   void draw_id();
-  bool merge_own(const AddressRecord& record);
+  bool merge_own(const AddressRecord& record, gossip::Time now);
   void count_conflict(const AddressRecord& record);
   bool retract(const AddressRecord& record);
   void remember(const AddressRecord& record);

@@ -92,13 +92,9 @@ void ConnectionManager::tick(gossip::Time now) {
 
 Result<Address> ConnectionManager::find_address(int peer) const {
   const std::string configured = state_.configured_address(peer);
-  if (rendezvous_) {
-    auto found = rendezvous_->find(peer);
-    if (found.ok()) GOSSAMER_TRY_STATUS(check_reach(state_.setup.options, *found, "its address"));
-    if (found.ok() || configured.empty()) return found;
-  }
-  if (discovery_) {
-    auto found = discovery_->find(peer);
+  if (rendezvous_ || discovery_) {
+    Result<Address> found = rendezvous_ ? rendezvous_->find(peer) : discovery_->find(peer);
+    if (!found.ok() && rendezvous_ && discovery_) found = discovery_->find(peer);
     if (found.ok()) GOSSAMER_TRY_STATUS(check_reach(state_.setup.options, *found, "its address"));
     if (found.ok() || configured.empty()) return found;
   }
