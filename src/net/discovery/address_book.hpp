@@ -1,12 +1,12 @@
-// Where each peer of a network listens, as one process knows it. Books that are merged again and
-// again, from process to process, become alike: each record is that of the newest version.
+// Where each peer of a network listens, as one process knows it. Processes exchange and merge their
+// books until all books are equal. A process is living unless it is lost.
 //
 // The membership protocol is SWIM's (Das, Gupta and Motivala 2002), with whole books in place of
-// piggy-backed updates. A process that does not answer is suspected; it refutes the suspicion with
-// a newer version of its record, or is lost in the end. A lost process keeps its record, in case it
-// comes back, but its ids are free: processes without a given id claim one here. A claim
-// holds when all processes have stated that they see it: a book that looks complete may have the
-// record of a process which has ended meanwhile.
+// piggy-backed updates: docs/WIRE.md. A process that does not answer is suspected; it refutes the
+// suspicion with a newer version of its record, or is lost. The record of a lost process is kept,
+// in case the process restarts, but its ids are free: processes without a given id claim one. A
+// claim is settled when all living processes have stated the same view: a book without a missing id
+// may have the record of a process that has ended meanwhile.
 #pragma once
 
 #include <algorithm>
@@ -30,7 +30,7 @@ struct AddressBookOptions {
   std::uint64_t process = 0;       ///< of this process; drawn at random, not 0
   gossip::Time suspicion_time{0};  ///< from the suspicion to the loss of a process
   /// In a network with keys: signs a text with the key of this process, and says whether a text was
-  /// signed with a key of a peer. Then records without a valid signature are refused.
+  /// signed with a key of a peer. Then records without a valid signature are left out.
   std::function<Signature(const std::string& text)> sign = {};
   std::function<bool(int peer, const std::string& text, const Signature& signature)> is_signed = {};
 };
@@ -46,21 +46,22 @@ class AddressBook {
 
   explicit AddressBook(AddressBookOptions options);
 
-  /// This process hosts these peers, and gives them up to no other. Once, before claim().
+  /// This process hosts these peers, and releases none. Once, before listen_at(), in place of
+  /// claim().
   void host(const std::vector<int>& peers);
-  /// This process claims an id that no other one has, now or as soon as it knows of one. Of two
-  /// processes that claim one id, the one with the lower number keeps it, unless the other one is
-  /// settled. In place of host().
+  /// This process claims an id without a living process, or the one recorded for its own address,
+  /// now or as soon as there is one. If two processes claim one id, the one that is not settled
+  /// yields; if neither is, the one with the higher number does.
   void claim();
-  /// The claimed id is this process's for good. Only with an id, and best when the book agrees().
+  /// This process does not release its id any more. Only with an id; call it when agrees() holds.
   void settle();
-  /// Where this process listens; records of it are made from then on.
+  /// Where this process listens. Its records carry the address from then on, and none exist before.
   void listen_at(const Address& address);
 
   const std::set<int>& own() const { return own_; }
   const AddressBookOptions& options() const { return options_; }
 
-  /// Takes the records of another process that are newer than those here. Returns whether any was.
+  /// Merges the book of another process. Returns whether this book has changed.
   /// A record that its process cannot have made, for it has no valid signature or far too high a
   /// version, is left out.
   bool merge(const std::vector<AddressRecord>& records, gossip::Time now);
@@ -73,19 +74,19 @@ class AddressBook {
 
   /// Null if the peer is not known.
   const AddressRecord* find(int peer) const;
-  /// By ascending peer; before the record of a process that has taken the place of a lost one, that
-  /// of the lost one. None of this process before listen_at().
+  /// Sorted by peer. For one peer, the record of a lost process, or of one that released the id,
+  /// precedes the current one.
   std::vector<AddressRecord> records() const;
-  /// The ids without a process that is not lost, ascending.
+  /// The ids without a living process, ascending.
   std::vector<int> missing() const;
-  /// Whether it holds of every record of a process that is not lost.
+  /// Whether `holds` returns true for every record of a living process.
   template <class Predicate>
   bool all_living(Predicate holds) const {
     return std::ranges::all_of(entries_, [&](const auto& entry) {
       return entry.second.record.standing == Standing::lost || holds(entry.second.record);
     });
   }
-  /// The last process that claimed an id of this one though it was refused before.
+  /// The last process that repeated a claim to an id of this process, from another address.
   const std::optional<Rival>& rival() const { return rival_; }
 
  private:
@@ -106,7 +107,7 @@ class AddressBook {
 
   AddressBookOptions options_;
   std::map<int, Entry> entries_;
-  std::map<int, AddressRecord> former_;  ///< records of lost processes, or of this one, by peer
+  std::map<int, AddressRecord> former_;  ///< by peer: of lost processes, or released by this one
   std::set<int> own_;
   std::optional<Address> address_;
   bool claims_ = false, settled_ = false;
@@ -116,11 +117,11 @@ class AddressBook {
   std::mt19937_64 random_;
 };
 
-/// The process of the book has an id, and all that are not lost, itself included, have stated in
-/// their records that they see the same process for each id. Never before a book has been complete,
-/// or a process of it is settled. In a network without keys; with keys ids are not claimed.
+/// The process of the book has an id, and the records of all living processes, its own included,
+/// have the same view. False while an id has no living process and no process is settled. Always
+/// false with keys, where ids are not claimed.
 bool agrees(const AddressBook& book);
-/// All processes that are not lost are settled.
+/// All living processes are settled.
 bool settled(const AddressBook& book);
 
 }  // namespace gossamer::net

@@ -1,7 +1,7 @@
 // How a process finds the others of its network from the addresses of a few: it exchanges address
-// books with one process after another, with the seeds while it misses any, and at a slower pace
-// for as long as the network runs, so that a process which is restarted elsewhere is found again,
-// whichever processes have ended meanwhile.
+// books with seeds and with processes of its book, often with seeds while an id is missing, and now
+// and then for as long as the network runs. So a process that is restarted elsewhere is found
+// again, whichever processes have ended meanwhile.
 #pragma once
 
 #include <deque>
@@ -22,18 +22,19 @@ struct DiscoveryOptions {
   std::vector<Address> seeds;
   Identity identity;  ///< of this process: run id, number of peers and settings
   /// Where this process listens. A host 0.0.0.0 or :: is replaced by the address of this machine in
-  /// its first connection.
+  /// the first exchange, and once more if only this machine reaches that address.
   Address listening;
   Authenticator* authenticator = nullptr;  ///< null: connections are not encrypted
-  gossip::Time deadline{0};                ///< of one exchange
+  gossip::Time deadline{0};                ///< to connect, and again for the exchange
   std::function<void(const std::string&)> message = [](const std::string&) {};
-  /// How long a process may listen and not answer before it is suspected.
+  /// From the first failed exchange with a process, without a success since, to its suspicion.
   gossip::Time patience{0};
   /// Whether a process may be called at the address that a record gives.
   std::function<bool(const Address&)> may_call = [](const Address&) { return true; };
-  /// Another process has settled on an id of this one, and has the lower number.
+  /// Another process has settled on an id of this one, and has the lower process number. May be
+  /// called again.
   std::function<void(const std::string& address)> on_prior_rival = [](const std::string&) {};
-  /// A seed refuses this process, and no other process has answered it yet; a whole sentence.
+  /// A seed refuses this process, which has exchanged no book yet; the message is a whole sentence.
   std::function<void(Error)> on_rejected = [](const Error&) {};
 };
 
@@ -55,9 +56,9 @@ class Discovery {
                                     const std::string& local_host);
   /// The address of a peer. Error (network): it is not known; says what was tried.
   Result<Address> find(int peer) const;
-  /// Another process has answered, or sent its book.
+  /// The books of another process and this one were exchanged.
   bool has_contact() const { return has_contact_; }
-  /// What became of the seeds: "10.0.0.5:7000: connection refused, 3 tries; …".
+  /// What became of the seeds: "10.0.0.5:7000: connection refused, 3 tries, …".
   std::string describe_seeds() const;
 
  private:
@@ -89,9 +90,9 @@ class Discovery {
   AddressBook& book_;
   DiscoveryOptions options_;
   std::vector<Seed> seeds_;
-  std::deque<Target> probes_;  ///< that this process will call itself
+  std::deque<Target> probes_;                                         ///< next targets
   std::map<std::uint64_t, std::unique_ptr<BookExchange>> exchanges_;  ///< by their number
-  std::map<std::uint64_t, gossip::Time> silent_since_;  ///< by process: it listens, and is silent
+  std::map<std::uint64_t, gossip::Time> silent_since_;  ///< by process: its first failure
   gossip::Scheduler::TimerId timer_;
   gossip::Time last_change_{0};
   std::uint64_t count_ = 0, next_seed_ = 0;

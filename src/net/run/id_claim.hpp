@@ -14,9 +14,9 @@ struct IdClaimRequest {
   NetOptions options;  ///< with seeds, without keys and without addresses of peers
   std::string run_id;
   int nodes = 0;
-  /// Lines for people: what is waited for.
+  /// Lines for people: how many ids have a process.
   std::function<void(const std::string&)> message = [](const std::string&) {};
-  /// Asked again and again; true: the claim is given up.
+  /// Polled while it waits; true ends the claim.
   std::function<bool()> stopped = [] { return false; };
 };
 
@@ -26,11 +26,12 @@ struct ClaimedId {
   std::shared_ptr<const Listening> listening;
 };
 
-/// Waits until every id of the network has a process. Then no process gives its id up any more: of
-/// two that claim one id the one with the higher number yields, so ids change only while one is
-/// missing. A process that is restarted claims an id whose process is lost. Errors: join_timeout
-/// with the number of processes that were found; rejected, if a seed refuses this process;
-/// interrupted; network, if the port cannot be opened.
+/// Claims an id once this process has exchanged books with another one, or listens at a seed, and
+/// waits until the living processes agree on the ids: in a network that starts, every id has a
+/// process then; in one that runs, a settled process suffices, so a restarted process need not wait
+/// for another one that is lost. Then helps the others to settle, for 2 s at most. Errors:
+/// join_timeout with the number of ids that have a process; rejected, if a seed refuses this
+/// process; interrupted; network, if the port cannot be opened.
 Result<ClaimedId> claim_id(const IdClaimRequest& request);
 
 }  // namespace gossamer::net

@@ -1,5 +1,6 @@
 // The message in which processes exchange address books, to find each other (net/discovery/). A
-// connection carries one in each direction, in place of hellos. docs/WIRE.md has the bytes.
+// connection carries one in each direction, in place of hellos, unless the first is rejected.
+// docs/WIRE.md has the bytes.
 #pragma once
 
 #include <array>
@@ -14,7 +15,7 @@
 
 namespace gossamer::net {
 
-/// What the processes of a network believe of another one (SWIM: Das, Gupta and Motivala 2002).
+/// The state of a process, as others record it (SWIM: Das, Gupta and Motivala 2002).
 enum class Standing : std::uint8_t {
   alive = 0,
   suspected = 1,  ///< it did not answer a process, and has not refuted that yet
@@ -27,11 +28,11 @@ using Signature = std::array<std::uint8_t, 64>;
 /// Where the process that hosts a peer listens, as that process says.
 struct AddressRecord {
   int peer = 0;
-  std::uint64_t process = 0;  ///< a number that the process has drawn at its start; not 0
-  std::uint64_t version = 0;  ///< raised by that process alone; from 1 to kMaxVersion
-  Address address;            ///< with a port
-  bool settled = false;       ///< the process does not give the id up to another one
-  std::uint64_t view = 0;     ///< which process has which id, as it sees it; AddressBook::agrees()
+  std::uint64_t process = 0;            ///< a number that the process has drawn at its start; not 0
+  std::uint64_t version = 0;            ///< raised by that process alone; from 1 to kMaxVersion
+  Address address;                      ///< with a port
+  bool settled = false;                 ///< the process does not give the id up to another one
+  std::uint64_t view = 0;               ///< hash of which process has which id; 0: none yet
   Standing standing = Standing::alive;  ///< what others believe; not signed
   std::optional<Signature> signature;   ///< with the key of the process, in a network with keys
 
@@ -43,8 +44,8 @@ struct AddressRecord {
 /// The bytes that a record's signature covers: all but its standing. `network` is book_network().
 std::string signed_text(const std::string& network, const AddressRecord& record);
 
-/// What two processes must have in common to exchange books: 32 hexadecimal digits of run id and
-/// number of nodes.
+/// What two processes must have in common to exchange books: a hash of run id and number of nodes,
+/// as 32 hexadecimal digits.
 std::string book_network(const std::string& run_id, int nodes);
 
 inline constexpr std::size_t kBookHeaderBytes = 48;

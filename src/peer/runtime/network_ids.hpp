@@ -28,8 +28,8 @@ struct NetworkIdsRequest {
 
 /// The ids of given_ids(). Without any: in a network with keys those of the key of this process;
 /// else, if the network has seeds and no list of addresses, the id that net::claim_id() finds, for
-/// which it waits until all processes are there. Errors: of these functions; (invalid) there is no
-/// way to an id, or the key is that of no peer.
+/// which it waits until the processes agree on the ids. Errors: of these functions; (invalid) there
+/// is no way to an id, or the key is that of no peer.
 Result<NetworkIds> find_network_ids(const Config& config, const NetworkIdsRequest& request,
                                     const Environment& environment);
 
