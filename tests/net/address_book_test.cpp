@@ -268,6 +268,22 @@ TEST_CASE("a process that is restarted takes the id of its address, else that of
   }
 }
 
+TEST_CASE("a process whose address another one has is lost") {
+  AddressBook ended = host(10, {0}, 3), other = host(11, {1}, 3), waits = claimer(12, 3);
+  exchange(ended, other);
+  // It listens where the ended process did, under another id, and answers in its place.
+  AddressBook follower(options_of(13, 3));
+  follower.host({2});
+  follower.listen_at(address_of(10));
+  exchange(follower, other);
+  CHECK(follower.find(0)->standing == Standing::lost);
+  exchange(follower, other);
+  CHECK(other.find(0)->standing == Standing::lost);
+  exchange(waits, other);
+  waits.claim();
+  CHECK(waits.own() == std::set{0});
+}
+
 TEST_CASE("a settled process gives its id to nobody") {
   AddressBook settled = host(900, {0}, 2);
   AddressBook claims = claimer(5, 2);  // a lower number

@@ -137,7 +137,10 @@ bool AddressBook::merge(const std::vector<AddressRecord>& records, gossip::Time 
     } else if ((known == nullptr || replaces(record, *known)) &&
                is_credible(options_, record, known)) {
       if (known != nullptr && known->process != record.process) remember(*known);
-      entries_[record.peer] = {record, now};
+      AddressRecord& taken = (entries_[record.peer] = {record, now}).record;
+      // Of a process that listened where this one does now, and is not suspected by the others:
+      // this one answers them.
+      if (address_ == record.address) taken.standing = Standing::lost;
       changed = true;
     }
   }
