@@ -48,6 +48,7 @@ enum class Purpose : std::uint32_t {
   validation = 18,     ///< samples that no peer trains on
   private_batch = 19,  ///< samples of a batch of private gradients; step = local step
   private_noise = 20,
+  shard_sizes = 21,  ///< which peer has which of unequal shards
   test = 1000,
 };
 

@@ -25,6 +25,8 @@ void add_export(CLI::App& app, int& exit_code);
 void add_bench(CLI::App& app, int& exit_code);
 void add_keygen(CLI::App& app, int& exit_code);
 void add_doctor(CLI::App& app, int& exit_code);
+void add_completions(CLI::App& app, int& exit_code);
+void add_man(CLI::App& app, int& exit_code);
 
 /// The options of every command that takes a configuration.
 struct ConfigOptions {

@@ -4,54 +4,15 @@
 #include <cmath>
 #include <memory>
 
+#include "cli/catalog.hpp"
 #include "cli/commands.hpp"
-#include "gossip/algorithm.hpp"
-#include "gossip/attack.hpp"
-#include "gossip/rule.hpp"
 #include "peer/config/config_json.hpp"
 #include "peer/storage/files.hpp"
-#include "topology/kind.hpp"
-#include "train/dataset.hpp"
-#include "train/model.hpp"
-#include "train/optimizer.hpp"
 
 namespace gossamer::cli {
 
 using namespace peer;
 namespace {
-
-struct Entry {
-  std::string name, summary, source;
-  std::vector<ParameterSpec> parameters;
-};
-struct Group {
-  std::string name;
-  std::vector<Entry> entries;
-};
-
-template <class Kind>
-Group group(const std::string& name, const std::vector<Kind>& catalog) {
-  Group result{name, {}};
-  for (const Kind& kind : catalog)
-    result.entries.push_back({kind.name, kind.summary, kind.source, kind.parameters});
-  return result;
-}
-
-std::vector<Group> groups() {
-  std::vector<Group> all{group("topology", topology::kinds::catalog()),
-                         group("algorithm", gossip::algorithms::catalog()),
-                         group("codec", gossip::codecs::catalog()),
-                         group("mixing", gossip::rules::catalog()),
-                         group("attack", gossip::attacks::catalog()),
-                         group("model", train::models::catalog()),
-                         group("data", train::datasets::catalog()),
-                         group("optimizer", train::optimizer_kinds())};
-  Group sections{"section", {}};
-  for (const SectionSpec& section : section_specs())
-    sections.entries.push_back({section.name, section.summary, "", section.keys});
-  all.push_back(std::move(sections));
-  return all;
-}
 
 std::string range_text(const ParameterSpec& spec) {
   const ParameterNotes& notes = spec.notes;
@@ -65,9 +26,9 @@ std::string range_text(const ParameterSpec& spec) {
 }
 
 void print_text(bool verbose) {
-  for (const Group& group : groups()) {
+  for (const CatalogGroup& group : catalog()) {
     fmt::print("{}\n", group.name);
-    for (const Entry& entry : group.entries) {
+    for (const CatalogEntry& entry : group.entries) {
       fmt::print("  {:<26}{}\n", entry.name, entry.summary);
       if (!verbose) continue;
       if (!entry.source.empty()) fmt::print("  {:<26}source: {}\n", "", entry.source);
@@ -82,8 +43,8 @@ void print_text(bool verbose) {
 
 void print_json() {
   Json all;
-  for (const Group& group : groups())
-    for (const Entry& entry : group.entries) {
+  for (const CatalogGroup& group : catalog())
+    for (const CatalogEntry& entry : group.entries) {
       Json parameters = Json::object();
       for (const ParameterSpec& spec : entry.parameters)
         parameters[spec.name] = {{"type", to_string(spec.type)},

@@ -52,6 +52,13 @@ struct RowSpec {
   std::size_t length(std::size_t d) const { return static_cast<std::size_t>(parts) * d + extra; }
 };
 
+/// Where an algorithm takes the weights of the peers' data (Trainer::data_weight) into account.
+enum class DataWeights {
+  own_gradients,   ///< its steps are with a peer's own gradients, which are weighted
+  mean_gradients,  ///< its steps are with means of weighted gradients, so any optimizer sees them
+  models           ///< it weights the peers' models itself, and gradients are not weighted
+};
+
 /// Requirements and properties of an algorithm.
 struct AlgorithmRequirements {
   bool mixing_matrix = true;  ///< it mixes; else the topology only says which peers are connected
@@ -62,6 +69,7 @@ struct AlgorithmRequirements {
   bool synchronous = false;        ///< it is defined only with every round's own rows: policy sync
   bool linear_steps = false;  ///< it relies on optimizer steps that are linear in the gradient and
                               ///< the same at any time, unlike Adam's
+  DataWeights data_weights = DataWeights::own_gradients;
   bool external_optimizer = true;  ///< it needs no more of the optimizer than steps on whole rows
                                    ///< of a peer, and its rate: no rows of state to reset
   bool averages = false;  ///< a round whose one step replaces the rows leaves averages of the

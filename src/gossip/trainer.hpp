@@ -48,6 +48,9 @@ class Trainer {
   /// thread.
   virtual std::size_t shard_size(int peer) const = 0;
   virtual std::uint64_t batches_per_epoch(int peer) const = 0;
+  /// The weight w_i of a peer's loss f_i in the objective (1/n) Σ_i w_i f_i; their mean is 1.
+  /// Gradients are of w_i f_i, unless the algorithm weights models (DataWeights). Any thread.
+  virtual double data_weight(int /*peer*/) const { return 1; }
 };
 
 }  // namespace gossamer::gossip

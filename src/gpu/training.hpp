@@ -84,6 +84,7 @@ struct Job {
   const double* rates = nullptr;  ///< [steps], for Pass::step (host memory)
   std::uint32_t peer = 0;         ///< key of the noise
   std::uint64_t first_step = 0;   ///< number of the first step: key of the noise, and the rule's t
+  double weight = 1;              ///< the gradient of a batch's loss is multiplied by it
   double* loss = nullptr;         ///< the mean loss of each batch is added to it, in order
   std::int64_t* hits = nullptr;  ///< number of samples whose largest output is their label is added
                                  ///< to it; may be null

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -143,6 +144,11 @@ class DeviceLearner final : public Learner<Real> {
   std::size_t shard_size(int peer) const override {
     return sizes_.at(static_cast<std::size_t>(peer));
   }
+  double data_weight(int peer) const override {
+    if (request_.sampling.weights == "peers") return 1;
+    const auto samples = std::accumulate(sizes_.begin(), sizes_.end(), std::size_t{0});
+    return static_cast<double>(sizes_.size() * shard_size(peer)) / static_cast<double>(samples);
+  }
   std::uint64_t batches_per_epoch(int peer) const override {
     const std::size_t size = shard_size(peer);
     const auto batch = static_cast<std::size_t>(request_.sampling.batch);
@@ -167,6 +173,7 @@ class DeviceLearner final : public Learner<Real> {
     return task;
   }
 
+  double gradient_weight(int p) const { return request_.weigh_gradients ? data_weight(p) : 1; }
   void copy_data() {
     tables_.clear();
     for (int gpu_index = 0; gpu_index < device_.gpu_count(); ++gpu_index)
@@ -200,6 +207,7 @@ void DeviceLearner<Real>::train_privately(const StepRequest<Real>& request, gpu:
                                 .step = step,
                                 .shard = request_.shards[peer],
                                 .batch = static_cast<double>(orders_[peer].value().batch_size()),
+                                .weight = gradient_weight(request.peer),
                                 .parameters = request.parameters,
                                 .gradient = request.gradient,
                                 .loss = request.loss});
@@ -239,6 +247,7 @@ void DeviceLearner<Real>::train(std::span<StepRequest<Real>> requests, gpu::Pass
                      .rates = rates_.data() + first,
                      .peer = static_cast<std::uint32_t>(request.peer),
                      .first_step = request.first_step,
+                     .weight = gradient_weight(request.peer),
                      .loss = request.loss});
     samples += static_cast<std::size_t>(batch) * static_cast<std::size_t>(request.steps);
     first += static_cast<std::size_t>(request.steps);

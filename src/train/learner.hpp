@@ -72,12 +72,14 @@ struct LearnerRequest {
   std::shared_ptr<const Dataset> data;
   Shards shards;
   ModelSpec model;
-  ShardOptions sampling = {};       ///< batch
+  ShardOptions sampling = {};       ///< batch, weights
   OptimizerOptions optimizer = {};  ///< privacy: with the noise multiplier, if it is on
   std::uint64_t local_steps =
       0;  ///< of a node in the whole run: the length of the schedule, unless local_epochs is given
   std::uint64_t local_epochs =
-      0;  ///< if not 0: the schedule's length in passes over a peer's shard
+      0;                        ///< if not 0: the schedule's length in passes over a peer's shard
+  bool weigh_gradients = true;  ///< gradients are multiplied by data_weight(); false: the algorithm
+                                ///< weights what it makes of them
   std::uint64_t seed = 0;
   bool different_initial =
       false;  ///< run.init = "different": each peer has a start of its own; otherwise all are equal
@@ -108,6 +110,9 @@ class Learner {
   /// Number of samples in a peer's shard, and of batches in one pass over it; 0 for a shard of
   /// another process whose size is not known. Thread: any.
   virtual std::size_t shard_size(int peer) const = 0;
+  /// The weight w_i of a peer's loss in the objective (1/n) Σ_i w_i f_i: 1, or, with data.weights =
+  /// samples, n N_i / N, where N_i of all N training samples are the peer's. Thread: any.
+  virtual double data_weight(int peer) const = 0;
   virtual std::uint64_t batches_per_epoch(int peer) const = 0;
   /// Bytes of device memory that training takes for each peer beside its rows.
   virtual std::size_t workspace_bytes() const = 0;

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <utility>
 
 #include "base/philox.hpp"
 
@@ -37,23 +38,32 @@ std::vector<std::vector<std::uint32_t>> by_class(const Dataset& data, RandomStre
   return classes;
 }
 
-/// q ~ Dir(α·K·p) over K classes, p the frequencies of `left`; 0 for classes with no sample left.
-/// Computed through logarithms, because at small α nearly all gamma variates underflow:
+/// Multiples of q ~ Dir(shapes), the largest of them 1; 0 where the shape is 0. Computed through
+/// logarithms, because nearly all gamma variates of small shapes underflow:
 /// log Gamma(a) = log Gamma(a + 1) + log(U) / a.
-std::vector<double> class_mix(const std::vector<std::vector<std::uint32_t>>& left, double alpha,
-                              RandomStream& random) {
-  double total = 0, largest = -std::numeric_limits<double>::infinity();
-  for (const auto& samples : left) total += static_cast<double>(samples.size());
-  std::vector<double> mix(left.size(), 0), logs(left.size(), 0);
-  for (std::size_t k = 0; k < left.size(); ++k) {
-    if (left[k].empty()) continue;
-    const double shape = alpha * static_cast<double>(left.size() * left[k].size()) / total;
-    logs[k] = std::log(random.next_gamma(shape + 1)) + std::log(1.0 - random.next_double()) / shape;
+std::vector<double> dirichlet(std::span<const double> shapes, RandomStream& random) {
+  double largest = -std::numeric_limits<double>::infinity();
+  std::vector<double> shares(shapes.size(), 0), logs(shapes.size(), 0);
+  for (std::size_t k = 0; k < shapes.size(); ++k) {
+    if (shapes[k] == 0) continue;
+    logs[k] = std::log(random.next_gamma(shapes[k] + 1)) +
+              std::log(1.0 - random.next_double()) / shapes[k];
     largest = std::max(largest, logs[k]);
   }
-  for (std::size_t k = 0; k < left.size(); ++k)
-    if (!left[k].empty()) mix[k] = std::exp(logs[k] - largest);
-  return mix;
+  for (std::size_t k = 0; k < shapes.size(); ++k)
+    if (shapes[k] > 0) shares[k] = std::exp(logs[k] - largest);
+  return shares;
+}
+
+/// q ~ Dir(α·K·p) over K classes, p the frequencies of `left`; 0 for classes with no sample left.
+std::vector<double> class_mix(const std::vector<std::vector<std::uint32_t>>& left, double alpha,
+                              RandomStream& random) {
+  double total = 0;
+  for (const auto& samples : left) total += static_cast<double>(samples.size());
+  std::vector<double> shapes;
+  for (const auto& samples : left)
+    shapes.push_back(alpha * static_cast<double>(left.size() * samples.size()) / total);
+  return dirichlet(shapes, random);
 }
 
 /// Draws a class by its weight in `mix`, which sums to `sum` > 0; never a class of weight 0.
@@ -92,29 +102,52 @@ std::vector<std::vector<std::uint32_t>> deal_classes(std::size_t classes, std::s
 
 }  // namespace
 
-Shards cut_iid(const Dataset& data, int peers, std::uint64_t seed) {
+std::vector<std::size_t> shard_sizes(std::size_t samples, double exponent, int peers,
+                                     std::uint64_t seed) {
+  const auto n = static_cast<std::size_t>(peers);
+  std::vector<std::size_t> sizes(n);
+  if (exponent == 0) {
+    for (std::size_t p = 0; p < n; ++p) sizes[p] = piece_size(samples, n, p);
+    return sizes;
+  }
+  RandomStream random(seed, kNoPeer, Purpose::shard_sizes);
+  const std::vector<std::uint32_t> place_of_rank = shuffled_range(n, random);
+  std::vector<double> until(n);  // the share of the ranks up to this one
+  for (std::size_t rank = 0; rank < n; ++rank)
+    until[rank] =
+        (rank > 0 ? until[rank - 1] : 0) + std::pow(static_cast<double>(rank + 1), -exponent);
+  std::size_t cut = 0;
+  for (std::size_t rank = 0; rank < n; ++rank) {
+    const auto end = static_cast<std::size_t>(
+        std::llround(static_cast<double>(samples) * (until[rank] / until.back())));
+    sizes[place_of_rank[rank]] = end - std::exchange(cut, end);
+  }
+  return sizes;
+}
+
+Shards cut_iid(const Dataset& data, std::span<const std::size_t> sizes, std::uint64_t seed) {
   RandomStream random = partition_stream(seed);
   const std::vector<std::uint32_t> order = shuffled_range(data.train_count, random);
-  Shards shards(static_cast<std::size_t>(peers));
+  Shards shards(sizes.size());
   auto next = order.begin();
   for (std::size_t p = 0; p < shards.size(); ++p) {
-    const auto end = next + static_cast<std::ptrdiff_t>(piece_size(order.size(), shards.size(), p));
+    const auto end = next + static_cast<std::ptrdiff_t>(sizes[p]);
     shards[p].assign(next, end);
     next = end;
   }
   return shards;
 }
 
-Shards cut_dirichlet(const Dataset& data, double alpha, int peers, std::uint64_t seed) {
+Shards cut_dirichlet(const Dataset& data, double alpha, std::span<const std::size_t> sizes,
+                     std::uint64_t seed) {
   RandomStream random = partition_stream(seed);
   std::vector<std::vector<std::uint32_t>> left = by_class(data, random);
-  Shards shards(static_cast<std::size_t>(peers));
+  Shards shards(sizes.size());
   const std::vector<std::uint32_t> order = shuffled_range(shards.size(), random);
   for (std::size_t turn = 0; turn < shards.size(); ++turn) {
     std::vector<std::uint32_t>& shard = shards[order[turn]];
-    const std::size_t size = piece_size(data.train_count, shards.size(), turn);
     std::vector<double> mix = class_mix(left, alpha, random);
-    while (shard.size() < size) {
+    while (shard.size() < sizes[turn]) {
       double sum = std::accumulate(mix.begin(), mix.end(), 0.0);
       if (sum == 0) {
         mix = class_mix(left, alpha, random);
@@ -124,6 +157,27 @@ Shards cut_dirichlet(const Dataset& data, double alpha, int peers, std::uint64_t
       shard.push_back(left[chosen].back());
       left[chosen].pop_back();
       if (left[chosen].empty()) mix[chosen] = 0;
+    }
+  }
+  return shards;
+}
+
+Shards cut_dirichlet_over_peers(const Dataset& data, double alpha, int peers, std::uint64_t seed) {
+  RandomStream random = partition_stream(seed);
+  Shards shards(static_cast<std::size_t>(peers));
+  const std::vector<double> shapes(shards.size(), alpha);
+  for (const std::vector<std::uint32_t>& samples : by_class(data, random)) {
+    const std::vector<double> shares = dirichlet(shapes, random);
+    const double sum = std::accumulate(shares.begin(), shares.end(), 0.0);
+    double until = 0;
+    auto next = samples.begin();
+    for (std::size_t p = 0; p < shards.size(); ++p) {
+      until += shares[p];
+      const double share = p + 1 == shards.size() ? 1 : until / sum;
+      const auto end = samples.begin() +
+                       static_cast<std::ptrdiff_t>(share * static_cast<double>(samples.size()));
+      shards[p].insert(shards[p].end(), next, end);
+      next = end;
     }
   }
   return shards;

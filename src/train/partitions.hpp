@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "base/result.hpp"
@@ -10,31 +11,40 @@
 
 namespace gossamer::train {
 
-/// A random permutation cut into n pieces; sizes differ by at most 1.
-Shards cut_iid(const Dataset& data, int peers, std::uint64_t seed);
+/// Sizes of n shards of `samples` samples in all. With exponent a = 0 they differ by at most 1, the
+/// larger first. Otherwise they follow Zipf's law: proportional to 1, 2^−a, …, n^−a, rounded, and
+/// in random order.
+std::vector<std::size_t> shard_sizes(std::size_t samples, double exponent, int peers,
+                                     std::uint64_t seed);
+
+/// A random permutation, cut into shards of `sizes`.
+Shards cut_iid(const Dataset& data, std::span<const std::size_t> sizes, std::uint64_t seed);
 
 /// Hsu, Qi and Brown 2019 ("Measuring the effects of non-identical data distribution for federated
 /// visual classification"): each peer draws its own class mix q from a Dirichlet distribution, then
-/// as many samples as every other peer (± 1) by q, without replacement; a class that is used up
-/// is removed from q, which is renormalised. Here
+/// as many samples as every other peer by q, without replacement; a class
+/// that is used up is removed from q, which is renormalised. Here
 ///   q ~ Dir(α·K·p)     K classes with training samples, p their frequencies
-/// so for equally frequent classes Dir(α, …, α): the class mix of a peer is as skewed as under the
-/// other common rule, which divides each class over the peers by Dir(α) (Yurochkin et al. 2019, and
-/// most code since), and α has the same meaning. (Hsu's own α is the total, K times ours; Acar et
-/// al. 2021 use it per class and with equal shards, as here.)
-///
-/// Why equal shards and not the other rule: its shards differ much in size. For 16 peers, 1,442
-/// digits and α = 0.1, one draw in eight leaves every peer a batch of 16 (one in four with the
-/// usual balancing), so published code redraws until the smallest shard is large enough, and then
-/// trains on another distribution than the one it names. And with equal shards the mean of the
-/// peers' losses is the loss over all samples, so every topology and the centralized baseline
-/// minimise the same function.
+/// so for equally frequent classes Dir(α, …, α): the class mix of a peer is as skewed as under
+/// cut_dirichlet_over_peers(), and α has the same meaning. (Hsu's own α is the total, K times ours;
+/// Acar et al. 2021 use it per class and with equal shards, as here.)
 ///
 /// Two details that the paper leaves open. Peers draw one after another, and late peers find
 /// classes used up, so peers draw in a random order; otherwise neighbours on a ring would be
 /// affected alike. A peer whose q has no class left draws a new q over the remaining samples, with
 /// p their frequencies.
-Shards cut_dirichlet(const Dataset& data, double alpha, int peers, std::uint64_t seed);
+///
+/// `sizes`: of the shards, in the order in which peers draw.
+Shards cut_dirichlet(const Dataset& data, double alpha, std::span<const std::size_t> sizes,
+                     std::uint64_t seed);
+
+/// The rule of Yurochkin et al. 2019 ("Bayesian nonparametric federated learning of neural
+/// networks") and most code since: each class is divided over the peers in proportions of its own,
+/// drawn from Dir(α, …, α). Shards differ much in size: for 16 peers, 1,442 digits and α = 0.1, one
+/// draw in eight leaves every peer a batch of 16. Published code redraws until the smallest shard
+/// is large enough, and so trains on another distribution than the one it names; here too small a
+/// shard is an error of make_shards().
+Shards cut_dirichlet_over_peers(const Dataset& data, double alpha, int peers, std::uint64_t seed);
 
 /// Each peer holds `classes_per_peer` different classes (after McMahan et al. 2017, where each peer
 /// gets two pieces of the sorted data). Every class is held by as many peers as every other (± 1)

@@ -15,24 +15,34 @@ Result<Shards> cut(const Dataset& data, const ShardOptions& options, int peers,
   if (options.partition == "own" && !data.own)
     return invalid_error(fmt::format(
         "data.partition: own is for files that each peer has to itself (data.kind csv or idx), and "
-        "'{}' is one data set; choose iid, dirichlet or label",
+        "'{}' is one data set; choose iid, dirichlet, dirichlet_over_peers or label",
         data.name));
+  const bool sized = options.partition == "iid" || options.partition == "dirichlet";
+  if (options.size_exponent > 0 && !(sized && data.natural_shards.empty()))
+    return invalid_error(
+        "data.size_exponent: only the partitions iid and dirichlet cut one data set into shards of "
+        "given sizes; choose one of them, or set data.size_exponent = 0");
   if (!data.natural_shards.empty()) {
     if (data.natural_shards.size() != static_cast<std::size_t>(peers))
       return invalid_error(fmt::format("data: '{}' was made for {} peers, and the run has {}",
                                        data.name, data.natural_shards.size(), peers));
     return data.natural_shards;
   }
-  if (options.partition == "iid") return cut_iid(data, peers, seed);
+  const std::vector<std::size_t> sizes =
+      shard_sizes(data.train_count, options.size_exponent, peers, seed);
+  if (options.partition == "iid") return cut_iid(data, sizes, seed);
   if (data.classes == 0)
     return invalid_error(
         fmt::format("data.partition: '{}' needs classes, and '{}' has none; use iid",
                     options.partition, data.name));
-  if (options.partition == "dirichlet") return cut_dirichlet(data, options.alpha, peers, seed);
+  if (options.partition == "dirichlet") return cut_dirichlet(data, options.alpha, sizes, seed);
+  if (options.partition == "dirichlet_over_peers")
+    return cut_dirichlet_over_peers(data, options.alpha, peers, seed);
   if (options.partition == "label")
     return cut_by_label(data, options.classes_per_peer, peers, seed);
-  return invalid_error(fmt::format("data.partition: '{}' is not one of iid, dirichlet, label, own",
-                                   options.partition));
+  return invalid_error(fmt::format(
+      "data.partition: '{}' is not one of iid, dirichlet, dirichlet_over_peers, label, own",
+      options.partition));
 }
 
 /// Text: how the shards can be made larger. If each has as many samples as possible, only fewer
@@ -41,6 +51,9 @@ std::string remedy(const Dataset& data, const ShardOptions& options, std::size_t
                    int peers) {
   std::string text = options.batch > 1 ? "a smaller data.batch (0: the whole shard), " : "";
   if (!data.natural_shards.empty()) return text + "or more samples a peer";
+  if (options.size_exponent > 0) text += "a smaller data.size_exponent, ";
+  if (options.partition == "dirichlet_over_peers")
+    text += "another run.seed, a larger data.alpha, ";
   if (options.partition == "label") text += "another run.seed, another data.classes_per_peer, ";
   const std::size_t most = data.train_count / needed;
   if (most < static_cast<std::size_t>(peers))
@@ -76,16 +89,23 @@ const ParameterSet<ShardOptions>& shard_parameters() {
   static const ParameterSet<ShardOptions> parameters =
       ParameterSet<ShardOptions>()
           .add("partition", &ShardOptions::partition,
-               {.help = "how training samples are distributed over the peers: iid, dirichlet and "
-                        "label cut one data set, which every process reads; own: each peer has "
-                        "files of its own, which no other process sees. Generated data belong to "
-                        "peers, and ignore the first three",
-                .choices = {"iid", "dirichlet", "label", "own"}})
+               {.help = "how training samples are distributed over the peers. One data set, which "
+                        "every process reads, is cut by iid, by dirichlet (each peer draws its own "
+                        "class mix), by dirichlet_over_peers (each class is divided over the peers "
+                        "in random proportions, so shards are unequal) or by label. own: each peer "
+                        "has files of its own, which no other process sees. Generated data belong "
+                        "to peers, and ignore all but own",
+                .choices = {"iid", "dirichlet", "dirichlet_over_peers", "label", "own"}})
           .add("alpha", &ShardOptions::alpha,
-               {.help = "dirichlet: concentration of a peer's class mix; 0.1: one or two classes "
-                        "dominate, 100: nearly iid",
+               {.help = "dirichlet and dirichlet_over_peers: concentration of a peer's class mix; "
+                        "0.1: one or two classes dominate, 100: nearly iid",
                 .minimum = 1e-4,
                 .maximum = 1e6})
+          .add("size_exponent", &ShardOptions::size_exponent,
+               {.help = "iid and dirichlet: the i-th largest shard has a size proportional to "
+                        "i^(-size_exponent), and which peer has it is random; 0: equal shards",
+                .minimum = 0,
+                .maximum = 8})
           .add("classes_per_peer", &ShardOptions::classes_per_peer,
                {.help = "label: number of classes of each peer", .minimum = 1, .maximum = 1e6})
           .add(
@@ -99,6 +119,12 @@ const ParameterSet<ShardOptions>& shard_parameters() {
                         "choose settings without it, the validation samples, which the log then "
                         "has in place of the test figures",
                 .choices = {"test", "validation"}})
+          .add(
+              "weights", &ShardOptions::weights,
+              {.help = "the objective, a weighted mean of the peers' mean losses: peers: each peer "
+                       "has the same weight; samples: a peer's weight is proportional to the "
+                       "samples of its shard, so each sample has the same",
+               .choices = {"peers", "samples"}})
           .add("batch", &ShardOptions::batch,
                {.help = "samples a step; 0: the whole shard",
                 .minimum = 0,

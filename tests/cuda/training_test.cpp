@@ -61,6 +61,14 @@ TEST_CASE_TEMPLATE("GPU: gradients with noise leave the parameters alone", Real,
   check_parity<Real>(*gpu_device, varied(), kTwoChannels, plan, {5}, 3);
 }
 
+TEST_CASE_TEMPLATE("GPU: gradients with a weight for each peer", Real, float, double) {
+  GOSSAMER_GPU_OF(Real, gpu_device);
+  for (const gpu::Pass pass : {gpu::Pass::gradient, gpu::Pass::step})
+    for (const int batch : {5, 600})  // 600: the loss in pieces
+      check_parity<Real>(*gpu_device, varied(), kTwoChannels, {.pass = pass, .weighted = true},
+                         {batch}, 3);
+}
+
 TEST_CASE_TEMPLATE("GPU: one update with a gradient from elsewhere", Real, float, double) {
   GOSSAMER_GPU_OF(Real, gpu_device);
   gpu::BasicCpuDevice<double> cpu(1);

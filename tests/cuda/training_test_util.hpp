@@ -60,6 +60,7 @@ struct Plan {
   gpu::GradientNoise noise = {};
   std::uint64_t first_step = 0;
   double rate = 0.05;
+  bool weighted = false;  ///< each peer's gradients have another weight
 };
 
 /// `peers` rows of one network in a device's memory, each peer with its own start and its own
@@ -125,6 +126,7 @@ class Fleet {
                       .rates = rates.data(),
                       .peer = static_cast<std::uint32_t>(p),
                       .first_step = plan.first_step,
+                      .weight = plan.weighted ? 0.3 + 0.7 * static_cast<double>(p) : 1,
                       .loss = losses_.get() + p,
                       .hits = p % 3 == 2 ? nullptr : hits_.get() + p});
     }

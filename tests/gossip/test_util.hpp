@@ -71,6 +71,10 @@ class PullTrainer final : public Trainer {
   double rate(int, std::uint64_t) const override { return rate_; }
   std::size_t shard_size(int peer) const override { return 3 + static_cast<std::size_t>(peer); }
   std::uint64_t batches_per_epoch(int) const override { return 2; }
+  double data_weight(int peer) const override {
+    const auto n = static_cast<double>(targets_.count());
+    return n * static_cast<double>(shard_size(peer)) / (n * 3 + n * (n - 1) / 2);
+  }
   /// b_i
   std::span<const float> target(int peer) const {
     return targets_.row(static_cast<std::size_t>(peer));

@@ -119,6 +119,9 @@ TEST_CASE("a suspected process refutes, and one that does not is lost after the 
     CHECK(a.find(1)->standing == Standing::alive);
     a.tick(100s);
     CHECK(a.find(1)->standing == Standing::alive);
+    AddressRecord old = record_of(1, 11, b.find(1)->version - 1);
+    old.standing = Standing::suspected;
+    CHECK_FALSE(b.merge({old}, 3s));  // its version never falls
   }
   SUBCASE("it is lost, and found again when it comes back") {
     a.tick(5900ms);

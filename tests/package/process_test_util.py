@@ -1,6 +1,7 @@
 """Processes of programs/, with their output."""
 
 import json
+import signal
 import subprocess
 import sys
 import time
@@ -25,6 +26,8 @@ class Program:
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 cwd=folder,
+                # Whoever runs the tests in the background has made them ignore interrupts.
+                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
             )
 
     @property

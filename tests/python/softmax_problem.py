@@ -22,6 +22,7 @@ class Problem:
 
     def __init__(self, program: Path, folder: Path) -> None:
         self.program, self.folder, self._runs = program, folder, 0
+        self.weights = "peers"  # data.weights of the runs and of gradients()
         noise = np.random.default_rng(1)
         labels = np.concatenate(
             [np.repeat(np.arange(PEERS), np.arange(3, 3 + PEERS)), np.arange(PEERS)]
@@ -70,6 +71,7 @@ class Problem:
             "data.partition=label",
             "data.classes_per_peer=1",
             "data.batch=0",
+            f"data.weights={self.weights}",
             f"optimizer.rate={RATE}",
             "local.threads=1",
             *sets,
@@ -131,7 +133,7 @@ class Problem:
         return done.stderr.strip().removeprefix("gossamer: ")
 
     def gradients(self, x: Rows) -> Rows:
-        """∇f_i(x_i) of the cross entropy on the whole shard of each peer i."""
+        """∇f_i(x_i), f_i the cross entropy on the whole shard of each peer i, times its weight."""
         g = np.zeros_like(x)
         for i, (row, label) in enumerate(zip(x, self.classes, strict=True)):
             images = self.images[: self.train][self.labels[: self.train] == label]
@@ -140,7 +142,8 @@ class Problem:
             shares = np.exp(logits - logits.max(axis=1, keepdims=True))
             shares /= shares.sum(axis=1, keepdims=True)
             shares[:, label] -= 1
-            g[i] = (shares.T @ features / len(features)).ravel()
+            weight = PEERS / self.train if self.weights == "samples" else 1 / len(features)
+            g[i] = (weight * shares.T @ features).ravel()
         return g
 
     def local_steps(

@@ -16,9 +16,14 @@ import pytest
 from softmax_problem import PEERS, RATE, UNEVEN, Problem, Rows, edge_list
 
 
-@pytest.fixture(scope="module")
-def problem(gossamer: Path, tmp_path_factory: pytest.TempPathFactory) -> Problem:
-    return Problem(gossamer, tmp_path_factory.mktemp("classes"))
+@pytest.fixture(scope="module", params=["peers", "samples"])
+def problem(
+    request: pytest.FixtureRequest, gossamer: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Problem:
+    """With both objectives; shards have three to eight samples."""
+    problem = Problem(gossamer, tmp_path_factory.mktemp("classes"))
+    problem.weights = request.param
+    return problem
 
 
 ROUNDS, TOLERANCE = 200, 1e-6

@@ -65,6 +65,11 @@ class Case:
     steps: int = 1
     prox: float = 0.0
     cosine: bool = False  # cosine schedule; local steps given as epochs of one full batch each
+    weights: str = "samples"
+
+    def weight(self, samples: int) -> float:
+        """The weight of a client's model, up to a factor."""
+        return samples if self.weights == "samples" else 1
 
     def rate(self, t: int, step: int, rounds: int) -> float:
         """The step size of a client's local step in round t."""
@@ -79,6 +84,7 @@ class Case:
             f"algorithm.{local}={self.steps}",
             f"algorithm.prox={self.prox}",
             f"optimizer.schedule={'cosine' if self.cosine else 'constant'}",
+            f"data.weights={self.weights}",
         ]
 
     def reporting(self, t: int) -> list[int]:
@@ -109,7 +115,7 @@ def federated(
         if not reporting:
             continue
         total, average = (
-            sum(len(data[k][1]) for k in reporting),
+            sum(case.weight(len(data[k][1])) for k in reporting),
             [np.zeros_like(part) for part in model],
         )
         for k in reporting:
@@ -122,7 +128,7 @@ def federated(
                     for y, g, x in zip(own, slope, model, strict=True)
                 ]
             for part, y in zip(average, own, strict=True):
-                part += len(data[k][1]) / total * y
+                part += case.weight(len(data[k][1])) / total * y
         model = (average[0], average[1])
     return model
 
@@ -155,6 +161,7 @@ def server_model(file: Path) -> Model:
         Case(prox=1.5, steps=5),
         Case(fraction=0.5, dropout=0.3, steps=2, cosine=True),
         Case(fraction=0.5, steps=3, prox=0.5, cosine=True),
+        Case(fraction=0.5, steps=3, weights="peers"),
     ],
     ids=repr,
 )

@@ -255,6 +255,47 @@ TEST_CASE("regression: full gradients, the loss is ½ (ŷ − y)², and no accur
   CHECK(std::isnan(evaluate.result.accuracy));
 }
 
+// Shards of 3 and 1 of 4 samples: weights 2 · 3/4 and 2 · 1/4.
+TEST_CASE("weighted by samples, the mean of the peers' gradients is that of all samples") {
+  const auto gradients = [](const std::string& weights, bool weigh_gradients, double clip) {
+    auto data = std::make_shared<Dataset>();
+    data->name = "line";
+    data->count = data->train_count = 4;
+    data->features = {1, 2, 3, 4}, data->targets = {2, 4, 6, 8};
+    LearnerRequest request;
+    request.data = data;
+    request.shards = {{0, 1, 2}, {3}};
+    request.model = {{Dense{.units = 1, .bias = false}}, Loss::squared_error};
+    request.sampling.batch = 0;
+    request.sampling.weights = weights;
+    request.weigh_gradients = weigh_gradients;
+    if (clip > 0)
+      request.optimizer.privacy = {
+          .clip = clip, .noise_multiplier = 1e-12, .noise = "reproducible"};
+    gpu::BasicCpuDevice<double> device(1);
+    const auto learns = learner<double>(request, device);
+    CHECK(learns->data_weight(0) == (weights == "samples" ? 1.5 : 1.0));
+    CHECK(learns->data_weight(1) == (weights == "samples" ? 0.5 : 1.0));
+    State<double> state(*learns, 2);
+    state.x.row(0)[0] = state.x.row(1)[0] = 0;
+    learns->gradient(state.requests);
+    CHECK(state.losses[0] == doctest::Approx(0.5 * (4 + 16 + 36) / 3));
+    CHECK(state.losses[1] == doctest::Approx(0.5 * 64));
+    return std::pair(state.g.row(0)[0], state.g.row(1)[0]);
+  };
+  const double first = -(1 * 2 + 2 * 4 + 3 * 6) / 3.0, second = -4 * 8;
+  for (const double clip : {0.0, 1e3}) {
+    const auto [by_peers, other] = gradients("peers", true, clip);
+    CHECK(by_peers == doctest::Approx(first));
+    CHECK(other == doctest::Approx(second));
+    const auto [a, b] = gradients("samples", true, clip);
+    CHECK(a == doctest::Approx(1.5 * first));
+    CHECK(b == doctest::Approx(0.5 * second));
+    CHECK((a + b) / 2 == doctest::Approx(-(1 * 2 + 2 * 4 + 3 * 6 + 4 * 8) / 4.0));
+    CHECK(gradients("samples", false, clip).first == doctest::Approx(first));
+  }
+}
+
 TEST_CASE("the loss of a row on a batch of a peer is that of the gradient, and changes nothing") {
   gpu::BasicCpuDevice<double> device(2);
   const auto learns = learner<double>(request(2), device);

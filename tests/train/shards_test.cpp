@@ -97,7 +97,8 @@ TEST_CASE(
   for (const Dataset& data : {labelled(3, 40), labelled(10, 100), digits_data()})
     for (int peers : {1, 2, 7, 16})
       for (const ShardOptions& options :
-           {iid(), dirichlet(1e-4), dirichlet(0.1), dirichlet(1e6), by_label(1), by_label(3)})
+           {iid(), dirichlet(1e-4), dirichlet(0.1), dirichlet(1e6), by_label(1), by_label(3),
+            ShardOptions{.partition = "dirichlet_over_peers", .alpha = 5, .batch = 1}})
         for (std::uint64_t seed : {0, 1, 2}) {
           if (options.partition == "label" && peers * options.classes_per_peer < data.classes)
             continue;
@@ -108,8 +109,58 @@ TEST_CASE(
           check_partition(shards, data, peers);
           CHECK(shards == cut(data, options, peers, seed));
           if (peers > 3) CHECK(shards != cut(data, options, peers, seed + 10));
-          if (options.partition != "label") CHECK(spread(shards) <= 1);
+          if (options.partition == "iid" || options.partition == "dirichlet")
+            CHECK(spread(shards) <= 1);
         }
+}
+
+// 1, 1/2, 1/3 and 1/4 of 48/25 of 1,000 samples.
+TEST_CASE("shard sizes follow Zipf's law, in an order that the seed decides") {
+  const Dataset data = labelled(10, 100);
+  for (const char* partition : {"iid", "dirichlet"}) {
+    const ShardOptions options{.partition = partition, .size_exponent = 1, .batch = 1};
+    std::set<std::size_t> first;
+    for (std::uint64_t seed = 0; seed < 40; ++seed) {
+      const Shards shards = cut(data, options, 4, seed);
+      check_partition(shards, data, 4);
+      first.insert(shards[0].size());
+      std::vector<std::size_t> sizes;
+      for (const auto& shard : shards) sizes.push_back(shard.size());
+      std::ranges::sort(sizes, std::greater());
+      CHECK(sizes == std::vector<std::size_t>{480, 240, 160, 120});
+    }
+    CHECK(first.size() == 4);
+  }
+  const std::string few =
+      shards_refusal(data, {.partition = "iid", .size_exponent = 8, .batch = 4}, 4);
+  CHECK(contains(few, "fewer than a batch of 4"));
+  CHECK(contains(few, "a smaller data.size_exponent"));
+  for (const char* partition : {"label", "dirichlet_over_peers"})
+    CHECK(
+        contains(shards_refusal(data, {.partition = partition, .size_exponent = 1, .batch = 1}, 4),
+                 "only the partitions iid and dirichlet"));
+}
+
+// The share of a class that a peer gets has mean 1/n and variance (n − 1) / (n² (nα + 1)).
+TEST_CASE("Dirichlet over peers divides each class in proportions of their own") {
+  constexpr int kPeers = 5, kClasses = 10, kPerClass = 200, kSeeds = 60;
+  const Dataset data = labelled(kClasses, kPerClass);
+  const double n = kPeers, alpha = 2;
+  double variance = 0;
+  for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
+    const Shards shards =
+        cut(data, {.partition = "dirichlet_over_peers", .alpha = alpha, .batch = 1}, kPeers, seed);
+    for (const auto& shard : shards) {
+      std::map<int, double> share;
+      for (const std::uint32_t sample : shard) share[data.labels[sample]] += 1.0 / kPerClass;
+      for (int k = 0; k < kClasses; ++k)
+        variance += std::pow(share[k] - 1 / n, 2) / (kPeers * kClasses * kSeeds);
+    }
+  }
+  CHECK(variance == doctest::Approx((n - 1) / (n * n * (n * alpha + 1))).epsilon(0.1));
+  CHECK(contains(
+      shards_refusal(data, {.partition = "dirichlet_over_peers", .alpha = 1e-4, .batch = 1}, 40),
+      "a larger data.alpha"));
 }
 
 TEST_CASE("Dirichlet at 0.1 gives each of 16 peers a batch of 16 digits, whatever the seed") {
@@ -184,6 +235,8 @@ TEST_CASE("classes without training samples have no owner") {
 TEST_CASE("natural shards are kept, whatever the partition") {
   Dataset data = labelled(2, 3);
   data.natural_shards = {{5, 1}, {0, 2, 3, 4}};
+  CHECK(contains(shards_refusal(data, {.size_exponent = 1, .batch = 1}, 2),
+                 "set data.size_exponent = 0"));
   for (const ShardOptions& options : {iid(), dirichlet(0.1), by_label(9)})
     CHECK(cut(data, options, 2) == Shards{{1, 5}, {0, 2, 3, 4}});
   CHECK(contains(shards_refusal(data, iid(), 3), "made for 2 peers, and the run has 3"));

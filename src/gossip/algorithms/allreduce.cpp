@@ -26,7 +26,10 @@ class AllReduce final : public Algorithm {
     return rows;
   }
   AlgorithmRequirements requirements() const override {
-    return {.mixing_matrix = false, .averages = true, .common_start = true};
+    return {.mixing_matrix = false,
+            .data_weights = DataWeights::mean_gradients,
+            .averages = true,
+            .common_start = true};
   }
   int steps_per_round() const override { return 1; }
 

@@ -16,7 +16,7 @@ class Centralized final : public Algorithm {
             {.name = "mean", .survives = false}};
   }
   AlgorithmRequirements requirements() const override {
-    return {.mixing_matrix = false, .one_node = true};
+    return {.mixing_matrix = false, .data_weights = DataWeights::mean_gradients, .one_node = true};
   }
   int steps_per_round() const override { return 1; }
   std::vector<int> partners(int, const topology::MixingSchedule&) const override { return {}; }

@@ -1,6 +1,6 @@
 // Federated averaging: in each round a server has a few clients train its model on their own data,
-// and takes the average of their models, weighted by samples. Option: FedProx's term, which
-// keeps clients near the server's model.
+// and takes the average of their models, weighted as their data in the objective (data.weights).
+// Option: FedProx's term, which keeps clients near the server's model.
 //
 // The clients that are chosen, and those of them that vanish, are drawn from seed and round, so
 // every node knows them without a message. All nodes start from the same parameters; after each
@@ -41,6 +41,7 @@ class FedAvg final : public Algorithm {
   AlgorithmRequirements requirements() const override {
     return {.mixing_matrix = false,
             .linear_steps = true,
+            .data_weights = DataWeights::models,
             .external_optimizer = false,
             .common_start = true,
             .servers = 1,
@@ -102,23 +103,22 @@ class FedAvg final : public Algorithm {
     }
   }
 
-  // x ← x + Σ_k (n_k / Σ n) (y_k − x) over the clients that report: by differences, so that
-  // consensus is a fixed point
+  // x ← x + Σ_k (w_k / Σ w) (y_k − x) over the clients that report, w_k the weight of client k's
+  // data: by differences, so that consensus is a fixed point
   task<void> serve(Node& node, Round t) const {
     const std::span<float> x = node.x(), y = node.row(kLocal), sum = node.row(kGradientRow);
     std::vector<int> reporting;
-    double samples = 0;
+    double weights = 0;
     for (int k : chosen(node, t))
       if (!vanishes(node, t, k)) {
         reporting.push_back(k);
-        samples += static_cast<double>(node.shard_size(k));
+        weights += node.data_weight(k);
       }
     co_await node.fill(sum, 0.0F);
     for (int k : reporting) {
       co_await node.receive(k, t, kLocal, y, Combine::replace);
       co_await node.axpy(-1.0F, x, y);
-      co_await node.axpy(static_cast<float>(static_cast<double>(node.shard_size(k)) / samples), y,
-                         sum);
+      co_await node.axpy(static_cast<float>(node.data_weight(k) / weights), y, sum);
     }
     co_await node.axpy(1.0F, sum, x);
     for (int k : chosen(node, t + 1)) node.send(k, t, kX, x);

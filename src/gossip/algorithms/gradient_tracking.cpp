@@ -31,7 +31,9 @@ class GradientTracking final : public Algorithm {
             {.name = "gradient", .rejoin = RowSpec::Rejoin::reinitialise}};
   }
   AlgorithmRequirements requirements() const override {
-    return {.tolerates_peer_loss = true, .codec = Fidelity::rounded};
+    return {.data_weights = DataWeights::mean_gradients,
+            .tolerates_peer_loss = true,
+            .codec = Fidelity::rounded};
   }
   int steps_per_round() const override { return 1; }
   std::vector<int> partners(int i, const topology::MixingSchedule& schedule) const override {

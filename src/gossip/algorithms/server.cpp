@@ -24,6 +24,7 @@ class Server final : public Algorithm {
   }
   AlgorithmRequirements requirements() const override {
     return {.mixing_matrix = false,
+            .data_weights = DataWeights::mean_gradients,
             .external_optimizer = false,
             .common_start = true,
             .servers = servers_};

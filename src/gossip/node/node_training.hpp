@@ -43,8 +43,8 @@ class NodeTraining : public NodeRows {
   /// Sets the optimizer's rows to zero.
   task<void> reset_optimizer();
 
-  /// Samples in the shard of any peer, and batches in a pass over it.
-  std::size_t shard_size(int peer) const { return exchange_.compute().trainer()->shard_size(peer); }
+  /// The weight of any peer's loss in the objective; and batches in a pass over its shard.
+  double data_weight(int peer) const { return exchange_.compute().trainer()->data_weight(peer); }
   std::uint64_t batches_per_epoch(int peer) const {
     return exchange_.compute().trainer()->batches_per_epoch(peer);
   }

@@ -27,16 +27,17 @@ void gather(const Program& program, const float* features, const std::uint32_t* 
 }
 
 template <class Real>
-LossResult loss(const Task& task, const std::uint32_t* samples, int batch, Real* workspace,
-                bool with_gradient) {
+LossResult loss(const Task& task, const Job<Real>& job, const std::uint32_t* samples,
+                Real* workspace, bool with_gradient) {
   const Program& program = *task.program;
   const LayerOperation& last = program.layers.back();
   const Real* outputs = workspace + last.output;
   Real* gradient = with_gradient ? workspace + last.output_gradient : nullptr;
   if (program.loss == Loss::squared_error)
-    return squared_error<Real>(outputs, batch, task.tables[0].targets, samples, gradient);
-  return softmax_cross_entropy<Real>(outputs, batch, program.outputs, task.tables[0].labels,
-                                     samples, gradient);
+    return squared_error<Real>(outputs, job.batch, task.tables[0].targets, samples, job.weight,
+                               gradient);
+  return softmax_cross_entropy<Real>(outputs, job.batch, program.outputs, task.tables[0].labels,
+                                     samples, job.weight, gradient);
 }
 
 template <class Real>
@@ -79,7 +80,7 @@ void run_job(const Task& task, const Job<Real>& job, Pass pass, Real* workspace)
     gather(program, task.tables[0].features, samples, job.batch, workspace);
     for (const LayerOperation& layer : program.layers)
       forward<Real>(layer, job.batch, job.parameters, workspace);
-    const LossResult result = loss(task, samples, job.batch, workspace, pass != Pass::evaluate);
+    const LossResult result = loss(task, job, samples, workspace, pass != Pass::evaluate);
     *job.loss += result.loss;
     if (job.hits != nullptr) *job.hits += result.hits;
     if (pass == Pass::evaluate) continue;

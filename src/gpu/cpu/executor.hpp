@@ -29,14 +29,14 @@ struct LossResult {
   std::int64_t hits = 0;
 };
 
-/// Loss of a batch and, if `gradient` is not null, its gradient in the outputs [batch, outputs].
-/// Sample i of the batch is row samples[i] of `labels` or `targets`.
+/// Loss of a batch and, if `gradient` is not null, `weight` times its gradient in the outputs
+/// [batch, outputs]. Sample i of the batch is row samples[i] of `labels` or `targets`.
 template <class Real>
 LossResult softmax_cross_entropy(const Real* outputs, int batch, int classes,
                                  const std::int32_t* labels, const std::uint32_t* samples,
-                                 Real* gradient);
+                                 double weight, Real* gradient);
 template <class Real>
 LossResult squared_error(const Real* outputs, int batch, const float* targets,
-                         const std::uint32_t* samples, Real* gradient);
+                         const std::uint32_t* samples, double weight, Real* gradient);
 
 }  // namespace gossamer::gpu

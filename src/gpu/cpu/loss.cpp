@@ -1,4 +1,4 @@
-// Losses: per batch their mean in double, and the gradient of that mean in the outputs.
+// Losses: per batch their mean in double, and the weighted gradient of that mean in the outputs.
 #include <cmath>
 
 #include "gpu/cpu/executor.hpp"
@@ -10,13 +10,13 @@ namespace gossamer::gpu {
 template <class Real>
 LossResult softmax_cross_entropy(const Real* outputs, int batch, int classes,
                                  const std::int32_t* labels, const std::uint32_t* samples,
-                                 Real* gradient) {
+                                 double weight, Real* gradient) {
   LossResult result;
   constexpr int kStack = 256;
   Real on_stack[kStack];
   std::vector<Real> on_heap(
       gradient == nullptr && classes > kStack ? static_cast<std::size_t>(classes) : 0);
-  const Real share = Real(1) / static_cast<Real>(batch);
+  const Real share = static_cast<Real>(weight) / static_cast<Real>(batch);
   for (int i = 0; i < batch; ++i) {
     const Real* z = outputs + static_cast<std::ptrdiff_t>(i) * classes;
     const std::int32_t label = labels[samples[i]];
@@ -43,9 +43,9 @@ LossResult softmax_cross_entropy(const Real* outputs, int batch, int classes,
 
 template <class Real>
 LossResult squared_error(const Real* outputs, int batch, const float* targets,
-                         const std::uint32_t* samples, Real* gradient) {
+                         const std::uint32_t* samples, double weight, Real* gradient) {
   LossResult result;
-  const Real share = Real(1) / static_cast<Real>(batch);
+  const Real share = static_cast<Real>(weight) / static_cast<Real>(batch);
   for (int i = 0; i < batch; ++i) {
     const Real error = outputs[i] - static_cast<Real>(targets[samples[i]]);
     result.loss += 0.5 * static_cast<double>(error) * static_cast<double>(error);
@@ -55,10 +55,11 @@ LossResult squared_error(const Real* outputs, int batch, const float* targets,
   return result;
 }
 
-#define GOSSAMER_LOSSES(Real)                                                           \
-  template LossResult softmax_cross_entropy(const Real*, int, int, const std::int32_t*, \
-                                            const std::uint32_t*, Real*);               \
-  template LossResult squared_error(const Real*, int, const float*, const std::uint32_t*, Real*)
+#define GOSSAMER_LOSSES(Real)                                                                     \
+  template LossResult softmax_cross_entropy(const Real*, int, int, const std::int32_t*,           \
+                                            const std::uint32_t*, double, Real*);                 \
+  template LossResult squared_error(const Real*, int, const float*, const std::uint32_t*, double, \
+                                    Real*)
 GOSSAMER_LOSSES(float);
 GOSSAMER_LOSSES(double);
 

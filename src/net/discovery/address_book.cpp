@@ -161,8 +161,8 @@ bool AddressBook::merge_own(const AddressRecord& record, gossip::Time now) {
   if (!address_) return false;
   const AddressRecord* own = find(record.peer);
   const bool newer = own == nullptr || record.version > own->version ||
-                     (record.process == options_.process ? record.standing > own->standing
-                                                         : record.version == own->version);
+                     (record.version == own->version &&
+                      (record.process != options_.process || record.standing > own->standing));
   if (!newer || !is_credible(options_, record, own)) return false;
   if (record.process != options_.process && yields_to(record)) {
     own_.erase(record.peer);

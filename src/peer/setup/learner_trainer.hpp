@@ -26,6 +26,7 @@ class LearnerTrainer final : public gossip::Trainer {
   std::uint64_t batches_per_epoch(int peer) const override {
     return learner_.batches_per_epoch(peer);
   }
+  double data_weight(int peer) const override { return learner_.data_weight(peer); }
   void set_one_at_a_time(bool one_at_a_time) { one_at_a_time_ = one_at_a_time; }
 
   /// As of Workload. Thread: as of run().

@@ -173,6 +173,7 @@ Result<std::shared_ptr<Workload>> make_native_workload(const Config& config,
   request.local_steps = config.run.rounds * static_cast<std::uint64_t>(algorithm.steps_per_round());
   request.local_epochs =
       config.run.rounds * static_cast<std::uint64_t>(algorithm.epochs_per_round());
+  request.weigh_gradients = algorithm.requirements().data_weights != gossip::DataWeights::models;
   request.seed = config.run.seed;
   request.different_initial = config.run.init == "different";
   GOSSAMER_TRY(request.optimizer.privacy, plan_privacy(config, algorithm, *data, request.shards));

@@ -108,6 +108,7 @@ Result<Setup> make_setup(Config config, LocalRank local_rank, std::shared_ptr<Wo
   GOSSAMER_TRY(setup.workload, make_workload(setup, hosted, std::move(workload)));
   setup.parameters = setup.workload->spec().parameters;
   GOSSAMER_TRY_STATUS(check_optimizer(setup));
+  GOSSAMER_TRY_STATUS(check_data_weights(setup));
   GOSSAMER_TRY_STATUS(check_virtual_time(setup));
   const std::size_t words = setup.codec->words(setup.parameters);  // of an encoded row
   const auto max_sent = [&setup, words](const topology::MixingMatrix& w) {

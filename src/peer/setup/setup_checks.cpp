@@ -142,6 +142,32 @@ Status check_optimizer(const Setup& setup) {
                   spec.external_optimizer ? "use SGD" : "set optimizer.kind = sgd"));
 }
 
+Status check_data_weights(const Setup& setup) {
+  const Config& config = setup.config;
+  const gossip::AlgorithmRequirements needs = setup.algorithm->requirements();
+  if (config.shards.weights == "peers" || !needs.trainer) return {};
+  const WorkloadSpec& spec = setup.workload->spec();
+  if (config.model.kind == kExternalModel)
+    return invalid_error(
+        "data.weights: the samples of model.kind = external are the program's; multiply its loss "
+        "by n N_i / N, where N_i of the N samples of all n peers are the peer's, and set "
+        "data.weights = peers");
+  if (!spec.linear_steps && needs.data_weights == gossip::DataWeights::own_gradients)
+    return invalid_error(fmt::format(
+        "data.weights: with samples, the gradients of a peer are multiplied by its weight, which "
+        "the steps of '{}' do not depend on; set optimizer.kind = sgd, data.weights = peers, or "
+        "choose an algorithm whose steps are with means of the peers' gradients "
+        "(gradient_tracking, allreduce)",
+        to_string(config.resolved.at("optimizer").at("kind"))));
+  if (config.shards.partition == "own" && !setup.rule.is_mean())
+    return invalid_error(fmt::format(
+        "data.weights: with own data each peer states the size of its shard, and one that states "
+        "a huge size takes the weight of all others, which mixing.rule = {} does not prevent; set "
+        "data.weights = peers",
+        config.mixing.kind));
+  return {};
+}
+
 Status check_codec(const Config& config, const gossip::Algorithm& algorithm,
                    const gossip::Codec& codec) {
   using gossip::Fidelity;

@@ -24,7 +24,6 @@ constexpr std::size_t kPixels = kSide * kSide, kRecord = 1 + kChannels * kPixels
 constexpr std::array<double, kChannels> kMean{0.4914, 0.4822, 0.4465},
     kDeviation{0.2470, 0.2435, 0.2616};
 
-constexpr std::size_t kTrainCount = 50'000, kTestCount = 10'000;
 constexpr const char* kTrainFiles[] = {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin",
                                        "data_batch_4.bin", "data_batch_5.bin"};
 constexpr const char* kTestFile = "test_batch.bin";
@@ -69,9 +68,15 @@ Values normalised() {
   return values;
 }
 
-/// Appends at most `most` of the file's samples.
-Status append(Dataset& data, const fs::path& file, std::size_t most, const Values& values) {
-  const auto opened = InputFile::open(file);
+/// A file and how many of its samples, the first ones, are used.
+struct Part {
+  InputFile file;
+  std::size_t count = 0;
+};
+
+/// At most `most` of the file's samples.
+Result<Part> open_part(const fs::path& path, std::size_t most) {
+  auto opened = InputFile::open(path);
   if (!opened.ok()) return data_error(fmt::format("{}; {}", opened.error().message, kRemedy));
   const std::uint64_t bytes = opened->bytes();
   if (bytes == 0 || bytes % kRecord != 0)
@@ -79,22 +84,24 @@ Status append(Dataset& data, const fs::path& file, std::size_t most, const Value
         fmt::format("{}: {} bytes, which is no whole number of records of {} (a label and 3 × 32 × "
                     "32 pixels): cut short, "
                     "or another data set; {}",
-                    file.string(), bytes, kRecord, kRemedy));
-  const std::size_t count = std::min<std::uint64_t>(most, bytes / kRecord);
+                    path.string(), bytes, kRecord, kRemedy));
+  return Part{std::move(opened).value(), std::min<std::uint64_t>(most, bytes / kRecord)};
+}
+
+Status append(Dataset& data, const Part& part, const Values& values) {
   std::array<unsigned char, kRecord> record;
-  for (std::size_t i = 0; i < count; ++i) {
-    GOSSAMER_TRY_STATUS(
-        opened->read_exactly(i * kRecord, {reinterpret_cast<char*>(record.data()), record.size()}));
+  for (std::size_t i = 0; i < part.count; ++i) {
+    GOSSAMER_TRY_STATUS(part.file.read_exactly(
+        i * kRecord, {reinterpret_cast<char*>(record.data()), record.size()}));
     if (record[0] >= kClasses)
       return data_error(fmt::format(
           "{}: record {} has label {}, not one of 0 to 9: damaged, or another data set; {}",
-          file.string(), i, record[0], kRemedy));
+          part.file.path().string(), i, record[0], kRemedy));
     data.labels.push_back(record[0]);
     for (std::size_t c = 0; c < kChannels; ++c)
       for (std::size_t p = 0; p < kPixels; ++p)
         data.features.push_back(values[c][record[1 + c * kPixels + p]]);
   }
-  data.count += count;
   return {};
 }
 
@@ -120,15 +127,20 @@ Result<Dataset> make(const DatasetContext&, const ParameterValues& given) {
     return wanted > 0 ? static_cast<std::size_t>(wanted) : ~std::size_t{0};
   };
   const std::size_t train = most(options.train_count), test = most(options.test_count);
-  data.features.reserve((std::min(train, kTrainCount) + std::min(test, kTestCount)) *
-                        data.feature_count());
-  for (const char* file : kTrainFiles)
-    if (data.count < train)
-      GOSSAMER_TRY_STATUS(append(data, folder / file, train - data.count, values));
-  GOSSAMER_TRY_STATUS(check_count("train_count", options.train_count, data.count));
-  data.train_count = data.count;
-  GOSSAMER_TRY_STATUS(append(data, folder / kTestFile, test, values));
-  GOSSAMER_TRY_STATUS(check_count("test_count", options.test_count, data.test_count()));
+  std::vector<Part> parts;
+  for (const char* file : kTrainFiles) {
+    if (data.train_count == train) break;
+    GOSSAMER_TRY(Part part, open_part(folder / file, train - data.train_count));
+    data.train_count += part.count;
+    parts.push_back(std::move(part));
+  }
+  GOSSAMER_TRY_STATUS(check_count("train_count", options.train_count, data.train_count));
+  GOSSAMER_TRY(Part tests, open_part(folder / kTestFile, test));
+  data.count = data.train_count + tests.count;
+  GOSSAMER_TRY_STATUS(check_count("test_count", options.test_count, tests.count));
+  parts.push_back(std::move(tests));
+  data.features.reserve(data.count * data.feature_count());
+  for (const Part& part : parts) GOSSAMER_TRY_STATUS(append(data, part, values));
   return data;
 }
 

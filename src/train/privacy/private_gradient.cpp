@@ -130,8 +130,8 @@ void PrivateGradient<Real>::compute(const gpu::Task& task,
     loss += add_clipped(task, request, rest.first(count), workspace);
     rest = rest.subspan(count);
   }
-  const gpu::ScaleRequest<Real> scale{static_cast<Real>(1 / request.batch), request.gradient,
-                                      parameters_};
+  const gpu::ScaleRequest<Real> scale{static_cast<Real>(request.weight / request.batch),
+                                      request.gradient, parameters_};
   device_.execute(std::span(&scale, 1));
   double sum = 0;
   device_.download(&sum, request.loss, sizeof sum);

@@ -23,6 +23,7 @@ struct PrivateGradientRequest {
   std::uint64_t step = 0;  ///< local step number; a peer asks once for each
   std::span<const std::uint32_t> shard;
   double batch = 1;                  ///< B: expected samples of a batch, at most the shard's
+  double weight = 1;                 ///< the noisy gradient is multiplied by it
   const Real* parameters = nullptr;  ///< device memory, as are the next two
   Real* gradient = nullptr;          ///< out
   double* loss = nullptr;            ///< the sum of the samples' losses, divided by B, is added

@@ -21,6 +21,7 @@ struct PeerRows {
   double* loss;
   std::int64_t* hits;  ///< may be null
   std::uint32_t peer;  ///< key of the noise
+  Real weight;         ///< of the gradient
 };
 
 /// The peers of a batch. Kernels take it by value.

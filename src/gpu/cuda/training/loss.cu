@@ -1,6 +1,6 @@
-// Losses: per batch the mean in double, the hits, and the gradient of the mean in the outputs, in
-// one pass. A thread takes a sample; long batches are cut into pieces whose sums are added in
-// order.
+// Losses: per batch the mean in double, the hits, and the weighted gradient of the mean in the
+// outputs, in one pass. A thread takes a sample; long batches are cut into pieces whose sums are
+// added in order.
 #include "gpu/cuda/kernels/vector.hpp"
 #include "gpu/cuda/training/layers.hpp"
 
@@ -66,7 +66,7 @@ __global__ void __launch_bounds__(kThreads) loss_kernel(LossArguments<Real> a) {
   const Real* bias = what.bias == kNowhere ? nullptr : rows.parameters + what.bias;
   const int samples = a.batch.samples, begin = static_cast<int>(blockIdx.x) * kPiece,
             end = min(samples, begin + kPiece);
-  const Real share = Real(1) / static_cast<Real>(samples);
+  const Real share = rows.weight / static_cast<Real>(samples);
   double loss = 0;
   int right = 0;
   for (int i = begin + static_cast<int>(threadIdx.x); i < end; i += kThreads) {

@@ -178,7 +178,8 @@ template <class Real>
 void write_rows(const PlanRequest<Real>& request, PeerRows<Real>* rows) {
   for (std::size_t p = 0; p < request.jobs.size(); ++p) {
     const Job<Real>& job = request.jobs[p];
-    rows[p] = {job.parameters, job.gradient, job.loss, job.hits, job.peer};
+    rows[p] = {job.parameters, job.gradient, job.loss,
+               job.hits,       job.peer,     static_cast<Real>(job.weight)};
   }
 }
 
@@ -219,7 +220,8 @@ std::string plan_key(const PlanRequest<Real>& request) {
   key.add(task.noise.deviation, task.noise.seed);
   add(key, *task.program);
   for (const Job<Real>& job : request.jobs)
-    key.add(job.parameters, job.state[0], job.state[1], job.gradient, job.loss, job.hits, job.peer);
+    key.add(job.parameters, job.state[0], job.state[1], job.gradient, job.loss, job.hits, job.peer,
+            job.weight);
   return key.take();
 }
 
