@@ -43,12 +43,17 @@ Discovery::~Discovery() { scheduler_.cancel(timer_); }
 
 void Discovery::start() {
   last_change_ = scheduler_.now();
-  timer_ = scheduler_.after(0ns, [this] { exchange(); });
+  exchange_after(0ns);
+}
+
+void Discovery::exchange_after(gossip::Time pause) {
+  due_ = scheduler_.now() + pause;
+  timer_ = scheduler_.after(pause, [this] { exchange(); });
 }
 
 void Discovery::exchange() {
   book_.tick(scheduler_.now());
-  timer_ = scheduler_.after(pause(), [this] { exchange(); });
+  exchange_after(pause());
   if (exchanges_.size() >= kMostExchanges) return;  // with processes that do not answer
   const std::uint64_t number = count_++;
   const auto target = next_target(number);
@@ -127,7 +132,7 @@ void Discovery::on_records(const Target& target, const std::vector<AddressRecord
   if (take(records)) return;
   // What this process has learned first may have given it an id, which is news for the other one.
   scheduler_.cancel(timer_);
-  timer_ = scheduler_.after(0ns, [this] { exchange(); });
+  exchange_after(0ns);
 }
 
 /// Where no process listens, there is none. A process that listens and does not answer may be busy
@@ -150,7 +155,15 @@ void Discovery::on_failure(const Target& target, ExchangeFailure failure, const 
 /// Returns whether this process had contact with another one before.
 bool Discovery::take(const std::vector<AddressRecord>& records) {
   const gossip::Time now = scheduler_.now();
-  if (book_.merge(records, now)) last_change_ = now;
+  if (book_.merge(records, now)) {
+    last_change_ = now;
+    // News is passed on at the pace of young news, and not after the long pause of a running
+    // network, in which a suspected process would be lost before it hears of it.
+    if (const gossip::Time soon = pause(); now + soon < due_) {
+      scheduler_.cancel(timer_);
+      exchange_after(soon);
+    }
+  }
   probe(records);
   report_rival();
   return std::exchange(has_contact_, true);

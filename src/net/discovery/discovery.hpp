@@ -74,6 +74,7 @@ class Discovery {
   };
 
   void exchange();
+  void exchange_after(gossip::Time pause);
   std::optional<Target> next_target(std::uint64_t count);
   std::optional<Target> draw(bool lost);
   Seed* next_seed();
@@ -94,6 +95,7 @@ class Discovery {
   std::map<std::uint64_t, std::unique_ptr<BookExchange>> exchanges_;  ///< by their number
   std::map<std::uint64_t, gossip::Time> silent_since_;  ///< by process: its first failure
   gossip::Scheduler::TimerId timer_;
+  gossip::Time due_{};  ///< when the timer fires
   gossip::Time last_change_{0};
   std::uint64_t count_ = 0, next_seed_ = 0;
   bool slow_ = false, has_contact_ = false;
