@@ -1,5 +1,7 @@
 """Output that cannot be written and files that are damaged: the program must not report success."""
 
+import json
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -83,3 +85,62 @@ def test_a_damaged_log_is_named_with_line_and_field(
     assert (
         done.returncode == 3 and f"{log}:1: peers: 2000000000" in done.stderr and done.stdout == ""
     )
+
+
+def completed(program: Path, *words: str) -> set[str]:
+    """What bash offers for the last of the words, by the script that the program prints."""
+    script = call(program, "completions", "bash").stdout
+    typed = " ".join(f"'{word}'" for word in words)
+    body = f'COMP_WORDS=({typed}); COMP_CWORD={len(words) - 1}; _gossamer; echo "${{COMPREPLY[@]}}"'
+    done = subprocess.run(
+        ["bash", "-c", f"{script}\n{body}"], capture_output=True, text=True, check=True
+    )
+    return set(done.stdout.split())
+
+
+def test_bash_completes_commands_options_kinds_and_settings(gossamer: Path) -> None:
+    assert completed(gossamer, "gossamer", "to") == {"topology"}
+    assert {"run", "peer", "launch", "--version"} <= completed(gossamer, "gossamer", "")
+    assert completed(gossamer, "gossamer", "run", "--re") == {"--resume"}
+    assert completed(gossamer, "gossamer", "topology", "hyper") == {"hypercube", "hypertorus"}
+    assert completed(gossamer, "gossamer", "run", "--set", "optimizer.mom") == {
+        "optimizer.momentum="
+    }
+    assert "net.seeds=" in completed(gossamer, "gossamer", "peer", "--set", "net.")
+    assert completed(gossamer, "gossamer", "unknown", "--") == set()
+
+
+@pytest.mark.parametrize("shell", ["bash", "fish", "zsh"])
+def test_completions_are_scripts_of_their_shell(gossamer: Path, shell: str) -> None:
+    script = call(gossamer, "completions", shell).stdout
+    assert "hypertorus" in script and "optimizer.momentum=" in script
+    if shutil.which(shell):
+        checked = subprocess.run(
+            [shell, "-n"], input=script, capture_output=True, text=True, check=False
+        )
+        assert checked.returncode == 0 and checked.stderr == ""
+
+
+def test_the_page_for_man_has_every_command_and_setting(gossamer: Path) -> None:
+    page = call(gossamer, "man").stdout
+    sections = json.loads(call(gossamer, "list", "--json").stdout)["section"]
+    for name, section in sections.items():
+        assert f".SS [{name}]" in page
+        for key in section["parameters"]:
+            assert f"\\fB{key}\\fR = " in page
+    for command in ("run", "peer", "launch", "topology", "keygen", "completions"):
+        assert f".SS {command}\n" in page
+    assert all(
+        line.startswith((".TH", ".S", ".B", ".TP", ".PP", '.\\"'))
+        for line in page.split("\n")
+        if line.startswith(".")
+    )
+    if shutil.which("groff"):
+        shown = subprocess.run(
+            ["groff", "-man", "-k", "-Tutf8", "-ww"],
+            input=page,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert shown.returncode == 0 and shown.stderr == ""

@@ -213,12 +213,15 @@ bool AddressBook::yields_to(const AddressRecord& record) const {
   return record.settled || record.process < options_.process;
 }
 
-void AddressBook::suspect(std::uint64_t process, gossip::Time now) {
+bool AddressBook::suspect(std::uint64_t process, gossip::Time now) {
+  bool changed = false;
   for (auto& [peer, entry] : entries_) {
     if (entry.record.process != process || entry.record.standing != Standing::alive) continue;
     entry.record.standing = Standing::suspected;
     entry.suspected_since = now;
+    changed = true;
   }
+  return changed;
 }
 
 void AddressBook::tick(gossip::Time now) {

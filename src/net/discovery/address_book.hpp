@@ -67,8 +67,8 @@ class AddressBook {
   bool merge(const std::vector<AddressRecord>& records, gossip::Time now);
   /// The keys of peers have changed: drops the records that no key of their peer has signed.
   void drop_invalid();
-  /// The process did not answer.
-  void suspect(std::uint64_t process, gossip::Time now);
+  /// The process did not answer. Returns whether that changed the book.
+  bool suspect(std::uint64_t process, gossip::Time now);
   /// Suspected processes are lost when their time is over.
   void tick(gossip::Time now);
 

@@ -51,6 +51,16 @@ void Discovery::exchange_after(gossip::Time pause) {
   timer_ = scheduler_.after(pause, [this] { exchange(); });
 }
 
+/// News is passed on at the pace of young news, and not after the long pause of a running network,
+/// in which a suspected process would be lost before it hears of it.
+void Discovery::on_news() {
+  last_change_ = scheduler_.now();
+  if (const gossip::Time soon = pause(); last_change_ + soon < due_) {
+    scheduler_.cancel(timer_);
+    exchange_after(soon);
+  }
+}
+
 void Discovery::exchange() {
   book_.tick(scheduler_.now());
   exchange_after(pause());
@@ -142,7 +152,7 @@ void Discovery::on_failure(const Target& target, ExchangeFailure failure, const 
     const gossip::Time now = scheduler_.now();
     const gossip::Time since = silent_since_.emplace(target.process, now).first->second;
     if (failure == ExchangeFailure::no_process || now - since >= options_.patience)
-      book_.suspect(target.process, now);
+      if (book_.suspect(target.process, now)) on_news();
     return;
   }
   target.seed->outcome = why;
@@ -154,16 +164,7 @@ void Discovery::on_failure(const Target& target, ExchangeFailure failure, const 
 
 /// Returns whether this process had contact with another one before.
 bool Discovery::take(const std::vector<AddressRecord>& records) {
-  const gossip::Time now = scheduler_.now();
-  if (book_.merge(records, now)) {
-    last_change_ = now;
-    // News is passed on at the pace of young news, and not after the long pause of a running
-    // network, in which a suspected process would be lost before it hears of it.
-    if (const gossip::Time soon = pause(); now + soon < due_) {
-      scheduler_.cancel(timer_);
-      exchange_after(soon);
-    }
-  }
+  if (book_.merge(records, scheduler_.now())) on_news();
   probe(records);
   report_rival();
   return std::exchange(has_contact_, true);

@@ -75,6 +75,7 @@ class Discovery {
 
   void exchange();
   void exchange_after(gossip::Time pause);
+  void on_news();
   std::optional<Target> next_target(std::uint64_t count);
   std::optional<Target> draw(bool lost);
   Seed* next_seed();
