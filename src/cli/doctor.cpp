@@ -1,13 +1,16 @@
 // gossamer doctor: shows the devices of this machine, and the device that local.device = auto would
-// choose.
+// choose. With a configuration, it checks what a process of that network needs.
 #include <fmt/format.h>
 
+#include <cstdlib>
 #include <memory>
 
+#include "base/printable.hpp"
 #include "cli/commands.hpp"
 #include "gpu/cpu/kernels.hpp"
 #include "gpu/cuda/cuda.hpp"
 #include "gpu/gpu_names.hpp"
+#include "peer/doctor/network_check.hpp"
 #include "peer/setup/device_choice.hpp"
 #include "peer/storage/files.hpp"
 #include "peer/version.hpp"
@@ -79,25 +82,73 @@ void print(const Json& json, const gpu::cuda::Discovery& discovery) {
     line("", json["auto"]["note"].get<std::string>());
 }
 
-Result<int> execute(bool as_json) {
+struct DoctorCommand {
+  ConfigOptions config;
+  std::string id, key;
+  bool as_json = false;
+};
+
+std::string state_name(Finding::State state) {
+  if (state == Finding::State::ok) return "ok";
+  return state == Finding::State::note ? "note" : "problem";
+}
+
+/// The findings of a configuration, and the exit code: that with which `gossamer peer` would end.
+Result<int> examine(const DoctorCommand& command, Json& json) {
+  GOSSAMER_TRY(const Config config, command.config.load());
+  NetworkCheckRequest request;
+  request.id_option = command.id;
+  int exit_code = 0;
+  for (const Finding& finding :
+       check_network(config, request, [](const char* name) { return std::getenv(name); })) {
+    json["network"].push_back({{"subject", finding.subject},
+                               {"state", state_name(finding.state)},
+                               {"text", finding.text}});
+    if (finding.state == Finding::State::problem && exit_code == 0)
+      exit_code = static_cast<int>(finding.kind);
+    if (!command.as_json)
+      fmt::print("{:<18}{}\n", finding.subject,
+                 finding.state == Finding::State::ok
+                     ? printable(finding.text)
+                     : fmt::format("{}: {}", state_name(finding.state), printable(finding.text)));
+  }
+  return exit_code;
+}
+
+Result<int> execute(const DoctorCommand& command) {
   const gpu::cuda::Discovery discovery = gpu::cuda::discover_gpus_with_memory();
   LocalOptions local;
   local.device = "auto";
   GOSSAMER_TRY(const DeviceChoice choice, choose_device(local, {}));
-  const Json json = inspect(discovery, choice.device->description(), choice.note);
-  if (as_json) fmt::print("{}\n", text_of(json, 2));
-  else print(json, discovery);
-  return 0;
+  Json json = inspect(discovery, choice.device->description(), choice.note);
+  if (!command.as_json) print(json, discovery);
+  int exit_code = 0;
+  if (!command.config.path.empty()) {
+    GOSSAMER_TRY(exit_code, examine(command, json));
+  }
+  if (command.as_json) fmt::print("{}\n", text_of(json, 2));
+  return exit_code;
 }
 
 }  // namespace
 
 void add_doctor(CLI::App& app, int& exit_code) {
-  auto as_json = std::make_shared<bool>(false);
-  CLI::App* doctor = app.add_subcommand("doctor", "show the devices of this machine");
-  doctor->add_flag("--json", *as_json, "print JSON");
-  doctor->callback([as_json, &exit_code] {
-    auto result = execute(*as_json);
+  auto command = std::make_shared<DoctorCommand>();
+  CLI::App* doctor = app.add_subcommand(
+      "doctor",
+      "show the devices of this machine; with a configuration, check what its network needs: "
+      "names, ports, firewalls, keys, clock, memory");
+  doctor->add_option("config", command->config.path, "TOML file of the network");
+  doctor
+      ->add_option("--set", command->config.overrides,
+                   "section.key=value: override a key of the file; may be repeated")
+      ->allow_extra_args(false);
+  doctor->add_option("--id", command->id, "id of the process that is to run here");
+  doctor->add_option("--key", command->key, "file of its private key (default: net.key)");
+  doctor->add_flag("--json", command->as_json, "print JSON");
+  doctor->callback([command, &exit_code] {
+    if (!command->key.empty()) command->config.overrides.push_back("net.key=" + command->key);
+    auto result = execute(*command);
     exit_code = result.ok() ? *result : print_error(result.error());
   });
 }

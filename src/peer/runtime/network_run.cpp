@@ -10,28 +10,13 @@
 #include "net/options.hpp"
 #include "peer/setup/credentials.hpp"
 #include "peer/setup/host_view.hpp"
+#include "peer/setup/hosted_ids.hpp"
 #include "peer/setup/memory_check.hpp"
 
 namespace gossamer::peer {
 namespace {
 
 using Pairs = std::vector<std::pair<int, int>>;
-
-Status check_hosted(const Setup& setup, const std::vector<int>& hosted) {
-  const int n = setup.config.run.peers, s = setup.servers();
-  if (setup.algorithm->requirements().one_node)
-    return invalid_error(fmt::format("algorithm.kind: '{}' runs in one process: use gossamer run",
-                                     setup.config.algorithm.kind));
-  for (int id : hosted)
-    if (id < 0 || id >= setup.nodes())
-      return invalid_error(fmt::format(
-          "peer id {} is not one of run.peers = {}: ids are 0 to {}{}", id, n, n - 1,
-          s == 0   ? ""
-          : s == 1 ? fmt::format(", and {} for the server of '{}'", n, setup.config.algorithm.kind)
-                   : fmt::format(", and {} to {} for the servers of '{}'", n, n + s - 1,
-                                 setup.config.algorithm.kind)));
-  return {};
-}
 
 Status check_addresses(const Setup& setup) {
   const std::size_t given = setup.config.net.peers.size();
@@ -88,7 +73,7 @@ const char* name_of(int signal) {
 }  // namespace
 
 Status run_networked(const Setup& setup, const NetworkRunRequest& request) {
-  GOSSAMER_TRY_STATUS(check_hosted(setup, request.hosted));
+  GOSSAMER_TRY_STATUS(check_ids(setup.config, request.hosted));
   GOSSAMER_TRY_STATUS(check_addresses(setup));
   GOSSAMER_TRY_STATUS(net::validate(setup.config.net, setup.nodes(), request.hosted));
   GOSSAMER_TRY(std::optional<net::Credentials> credentials,

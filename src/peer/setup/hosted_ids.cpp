@@ -77,6 +77,24 @@ Result<int> node_count(const Config& config) {
   return (needs.one_node ? 1 : config.run.peers) + needs.servers;
 }
 
+Status check_ids(const Config& config, const std::vector<int>& ids) {
+  const std::string& kind = config.algorithm.kind;
+  GOSSAMER_TRY(const auto algorithm, gossip::make_algorithm(kind, config.algorithm.values));
+  const gossip::AlgorithmRequirements needs = algorithm->requirements();
+  const int n = config.run.peers, s = needs.servers;
+  if (needs.one_node)
+    return invalid_error(
+        fmt::format("algorithm.kind: '{}' runs in one process: use gossamer run", kind));
+  for (const int id : ids)
+    if (id < 0 || id >= n + s)
+      return invalid_error(fmt::format(
+          "peer id {} is not one of run.peers = {}: ids are 0 to {}{}", id, n, n - 1,
+          s == 0   ? ""
+          : s == 1 ? fmt::format(", and {} for the server of '{}'", n, kind)
+                   : fmt::format(", and {} to {} for the servers of '{}'", n, n + s - 1, kind)));
+  return {};
+}
+
 Result<std::vector<int>> given_ids(const std::string& option, const std::string& origin, int nodes,
                                    const Environment& environment) {
   if (!option.empty()) return read_ids(option, origin);

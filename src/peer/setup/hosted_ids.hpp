@@ -19,6 +19,10 @@ namespace gossamer::peer {
 Result<std::vector<int>> given_ids(const std::string& option, const std::string& origin, int nodes,
                                    const Environment& environment);
 
+/// Whether a process of the network may host these nodes. Errors (invalid): there is no such node;
+/// the algorithm runs in one process; as of gossip::make_algorithm.
+Status check_ids(const Config& config, const std::vector<int>& ids);
+
 /// The error of a process whose id nothing gives.
 Error no_id(const std::string& origin);
 

@@ -76,18 +76,28 @@ std::size_t attack_bytes(const Setup& setup) {
   return (rows + peers - 1) / peers * gpu::DeviceRows<float>::bytes(1, setup.parameters);
 }
 
-}  // namespace
-
-Status check_memory(const Setup& setup, std::size_t hosted) {
-  if (setup.device->host_accessible()) return {};
+std::size_t rows_of_node(const Setup& setup) {
   std::size_t rows = 0;
   for (const gossip::RowSpec& row : setup.algorithm->rows(*setup.schedule))
     rows += static_cast<std::size_t>(row.parts) * (row.mixed ? 2 : 1);
-  const WorkloadSpec& spec = setup.workload->spec();
-  if (setup.trains()) rows += 1 + spec.optimizer_rows.size();  // the gradient, and the optimizer's
-  const std::size_t workspace = spec.workspace_bytes;
-  const std::size_t bytes = rows * gpu::DeviceRows<float>::bytes(1, setup.parameters) + workspace +
-                            coding_bytes(setup) + kept_bytes(setup) + attack_bytes(setup);
+  // The gradient, and the optimizer's.
+  if (setup.trains()) rows += 1 + setup.workload->spec().optimizer_rows.size();
+  return rows;
+}
+
+}  // namespace
+
+std::size_t memory_of_node(const Setup& setup) {
+  return rows_of_node(setup) * gpu::DeviceRows<float>::bytes(1, setup.parameters) +
+         setup.workload->spec().workspace_bytes + coding_bytes(setup) + kept_bytes(setup) +
+         attack_bytes(setup);
+}
+
+Status check_memory(const Setup& setup, std::size_t hosted) {
+  if (setup.device->host_accessible()) return {};
+  const std::size_t rows = rows_of_node(setup);
+  const std::size_t workspace = setup.workload->spec().workspace_bytes;
+  const std::size_t bytes = memory_of_node(setup);
   const auto shortfall = find_shortfall(*setup.device, bytes, hosted);
   if (!shortfall) return {};
   const bool one = setup.device->gpu_count() == 1;

@@ -8,6 +8,9 @@
 
 namespace gossamer::peer {
 
+/// Bytes of device memory that a node takes, with the workspace of its training.
+std::size_t memory_of_node(const Setup& setup);
+
 /// Checks that the rows and workspaces of `hosted` nodes, distributed over the GPUs of the device,
 /// fit into its free memory. The error (invalid) says how much is needed, and how many nodes would
 /// fit. Host memory is not checked.

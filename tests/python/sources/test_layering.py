@@ -37,6 +37,7 @@ ORDER = {
         "attack",
         "privacy",
         "setup",
+        "doctor",
         "launch",
         "log",
         "checkpoint",

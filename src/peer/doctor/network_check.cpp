@@ -1,0 +1,247 @@
+#include "peer/doctor/network_check.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <sys/timex.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <utility>
+
+#include "net/listening.hpp"
+#include "net/startup/address_probe.hpp"
+#include "peer/setup/credentials.hpp"
+#include "peer/setup/hosted_ids.hpp"
+#include "peer/setup/memory_check.hpp"
+#include "peer/setup/setup.hpp"
+
+namespace gossamer::peer {
+namespace {
+
+using State = Finding::State;
+using net::ProbeOutcome;
+
+constexpr double kMiB = 1024.0 * 1024;
+
+class NetworkCheck {
+ public:
+  NetworkCheck(const Config& config, const NetworkCheckRequest& request,
+               const Environment& environment)
+      : config_(config), request_(request), environment_(environment) {}
+
+  std::vector<Finding> run() {
+    check_clock();
+    if (find_nodes() && find_ids() && check_addresses() && check_keys()) {
+      check_setup();
+      check_port();
+      check_rendezvous();
+      check_others();
+    }
+    return std::move(findings_);
+  }
+
+ private:
+  void add(State state, std::string subject, std::string text,
+           ErrorKind kind = ErrorKind::invalid) {
+    findings_.push_back({state, std::move(subject), std::move(text), kind});
+  }
+  /// Returns false: what follows depends on it.
+  bool problem(std::string subject, const Error& error) {
+    add(State::problem, std::move(subject), error.message, error.kind);
+    return false;
+  }
+
+  bool find_nodes() {
+    const auto nodes = node_count(config_);
+    if (!nodes.ok()) return problem("configuration", nodes.error());
+    nodes_ = *nodes;
+    const Status added = add_addresses(config_.net);
+    if (!added.ok()) return problem("members", added.error());
+    net::expand_addresses(config_.net, nodes_);
+    return true;
+  }
+
+  bool check_addresses() {
+    const Status valid = net::validate(config_.net, nodes_, ids_);
+    return valid.ok() || problem("addresses", valid.error());
+  }
+
+  /// No part of a run depends on clocks that agree, only the times in the logs.
+  void check_clock() {
+    timex state{};
+    if (::adjtimex(&state) == TIME_ERROR)
+      add(State::note, "clock",
+          "not synchronised: the times in the logs of different machines will not agree; start "
+          "chrony, or systemd-timesyncd");
+    else add(State::ok, "clock", "synchronised");
+  }
+
+  bool find_ids() {
+    auto given = given_ids(request_.id_option, "--id", nodes_, environment_);
+    if (given.ok() && given->empty() && !config_.net.key.empty()) given = ids_of_key(config_.net);
+    if (!given.ok()) return problem("ids", given.error());
+    ids_ = *std::move(given);
+    if (const Status valid = check_ids(config_, ids_); !valid.ok())
+      return problem("ids", valid.error());
+    if (!ids_.empty()) {
+      add(State::ok, "ids", fmt::format("{} of {} nodes", fmt::join(ids_, ", "), nodes_));
+    } else if (!config_.net.seeds.empty() && config_.net.peers.empty()) {
+      add(State::ok, "ids", "the process will claim one, as it was given none");
+    } else {
+      return problem("ids", no_id("--id"));
+    }
+    return true;
+  }
+
+  bool check_keys() {
+    if (config_.net.key.empty()) {
+      add(State::note, "keys", "none: anyone who reaches the port can read and change the rows");
+      return true;
+    }
+    auto credentials = load_credentials(config_.net, ids_);
+    if (!credentials.ok()) return problem("keys", credentials.error());
+    credentials_ = *std::move(credentials);
+    std::vector<int> without;
+    for (int node = 0; node < nodes_; ++node)
+      if (const net::Member* member = credentials_->members.find(node);
+          member == nullptr || member->keys.empty())
+        without.push_back(node);
+    if (without.empty())
+      add(State::ok, "keys", "this process has its own, and every node has one in the list");
+    else
+      add(State::problem, "keys",
+          fmt::format("node {} has no key in the list, and could not connect; add the key that "
+                      "`gossamer keygen` prints there",
+                      fmt::join(without, ", ")));
+    return true;
+  }
+
+  void check_setup() {
+    const std::vector<int> hosted = ids_.empty() ? std::vector{0} : ids_;
+    const auto setup =
+        make_setup(config_, find_local_rank(hosted, config_.run.peers, config_.net, environment_));
+    if (!setup.ok()) {
+      problem("configuration", setup.error());
+      return;
+    }
+    add(State::ok, "configuration",
+        fmt::format("{} peers on {}, {} parameters each", config_.run.peers, config_.topology.kind,
+                    setup->parameters));
+    check_node_memory(*setup, hosted.size());
+  }
+
+  void check_node_memory(const Setup& setup, std::size_t hosted) {
+    if (!setup.device->host_accessible()) {
+      if (const Status fits = check_memory(setup, hosted); !fits.ok())
+        problem("memory", fits.error());
+      else
+        add(State::ok, "memory", "the nodes of this process fit on " + setup.device->description());
+      return;
+    }
+    const auto needed = static_cast<double>(memory_of_node(setup) * hosted);
+    const std::optional<double> available = available_memory();
+    if (!available) return;
+    const std::string text = fmt::format("{:.1f} MiB for rows and training, {:.0f} MiB available",
+                                         needed / kMiB, *available / kMiB);
+    if (needed <= *available) return add(State::ok, "memory", text);
+    add(State::problem, "memory",
+        text + "; use fewer peers in this process, or a smaller model or batch");
+  }
+
+  static std::optional<double> available_memory() {
+    std::ifstream file("/proc/meminfo");
+    std::string key;
+    double kib = 0;
+    while (file >> key >> kib) {
+      if (key == "MemAvailable:") return kib * 1024;
+      file.ignore(256, '\n');
+    }
+    return std::nullopt;
+  }
+
+  void check_port() {
+    const auto listening = net::open_listening(config_.net, ids_);
+    if (listening.ok())
+      add(State::ok, "port", fmt::format("{} is free", to_string(listening->port.address())));
+    else add(State::problem, "port", listening.error().message, ErrorKind::network);
+  }
+
+  void check_rendezvous() {
+    const std::string& folder = config_.net.rendezvous;
+    if (folder.empty()) return;
+    std::error_code error;
+    if (std::filesystem::is_directory(folder, error))
+      add(State::ok, "rendezvous",
+          folder + " is a folder; addresses appear in it as processes start");
+    else
+      add(State::note, "rendezvous",
+          fmt::format("there is no folder {} yet; every machine must see the same one", folder));
+  }
+
+  void check_others() {
+    std::vector<net::ProbeRequest> requests;
+    std::vector<std::string> names;
+    for (std::size_t node = 0; node < config_.net.peers.size(); ++node) {
+      const std::string& address = config_.net.peers[node];
+      const bool own = std::ranges::find(ids_, static_cast<int>(node)) != ids_.end();
+      const bool twice = std::ranges::find(requests, address, &net::ProbeRequest::address) !=
+                         requests.end();  // another node of the same process
+      if (own || twice) continue;
+      requests.push_back({static_cast<int>(node), address});
+      names.push_back(fmt::format("peer {}", node));
+    }
+    const auto results = net::probe_addresses(requests, credentials_, request_.deadline);
+    for (std::size_t i = 0; i < results.size(); ++i)
+      report(names[i], requests[i].address, results[i]);
+    if (config_.net.peers.empty()) check_seeds();
+  }
+
+  /// The process at a seed may be any, so its key is not known.
+  void check_seeds() {
+    std::vector<net::ProbeRequest> requests;
+    for (const std::string& seed : config_.net.seeds) requests.push_back({0, seed});
+    const auto results = net::probe_addresses(requests, std::nullopt, request_.deadline);
+    for (std::size_t i = 0; i < results.size(); ++i)
+      report("seed", requests[i].address, results[i]);
+  }
+
+  void report(const std::string& name, const std::string& address, const net::ProbeResult& result) {
+    const std::string text = fmt::format("{}: {}", address, result.text);
+    switch (result.outcome) {
+      case ProbeOutcome::listens: return add(State::ok, name, text);
+      case ProbeOutcome::no_process:
+        return add(State::note, name,
+                   text + "; its machine answers, so the process has only to be started");
+      case ProbeOutcome::no_answer:
+        return add(State::problem, name,
+                   text +
+                       "; the machine is off, or a firewall drops packets to that port: open it "
+                       "there for this machine",
+                   ErrorKind::join_timeout);
+      case ProbeOutcome::wrong_key:
+        return add(State::problem, name, text + "; correct net.members, or the address",
+                   ErrorKind::rejected);
+      case ProbeOutcome::refused: return add(State::problem, name, text, ErrorKind::rejected);
+      case ProbeOutcome::failed: return add(State::problem, name, text, ErrorKind::join_timeout);
+    }
+  }
+
+  Config config_;
+  const NetworkCheckRequest& request_;
+  const Environment& environment_;
+  int nodes_ = 0;
+  std::vector<int> ids_;  ///< of this process; empty: it will claim one
+  std::optional<net::Credentials> credentials_;
+  std::vector<Finding> findings_;
+};
+
+}  // namespace
+
+std::vector<Finding> check_network(const Config& config, const NetworkCheckRequest& request,
+                                   const Environment& environment) {
+  return NetworkCheck(config, request, environment).run();
+}
+
+}  // namespace gossamer::peer

@@ -1,0 +1,168 @@
+"""`gossamer doctor CONFIG`: what a process needs, before it starts and while others run."""
+
+import contextlib
+import json
+import socket
+import subprocess
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from network_test_util import DEADLINE, ReservedPort
+from test_keys import keygen
+
+PEERS = 3
+
+
+class Site:
+    """Three peers with keys and fixed addresses on this machine, and a member list of all."""
+
+    def __init__(self, program: Path, folder: Path, addresses: list[str]) -> None:
+        self.program, self.folder, self.addresses = program, folder, addresses
+        self.public = [self.make(f"{peer}.key") for peer in range(PEERS)]
+        self.config = folder / "run.toml"
+        self.write(*self.public)
+
+    def make(self, name: str) -> str:
+        done = keygen(self.program, str(self.folder / name))
+        assert done.returncode == 0, done.stderr
+        return done.stdout.splitlines()[0]
+
+    def write(self, *keys: str) -> None:
+        entries = "".join(
+            f'  {{address = "{address}", key = "{key}"}},\n'
+            for address, key in zip(self.addresses, keys, strict=True)
+        )
+        self.config.write_text(
+            f"[run]\npeers = {PEERS}\nrounds = 1000000000\n[net]\npeers = [\n{entries}]\n"
+            "[local]\nthreads = 1\n",
+            encoding="utf-8",
+        )
+
+    def examine(self, peer: int, *options: str) -> tuple[int, dict[str, tuple[str, str]]]:
+        """The exit code, and state and text by subject."""
+        command = [str(self.program), "doctor", str(self.config), "--json", "--id", str(peer)]
+        done = subprocess.run(
+            [*command, *(options or ("--key", str(self.folder / f"{peer}.key")))],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=DEADLINE,
+        )
+        report: dict[str, Any] = json.loads(done.stdout)
+        found = {each["subject"]: (each["state"], each["text"]) for each in report["network"]}
+        return done.returncode, found
+
+    @contextlib.contextmanager
+    def running(self, peer: int) -> Iterator[None]:
+        """A process of this peer, which waits for the others."""
+        command = [str(self.program), "peer", str(self.config), "--id", str(peer), "--quiet"]
+        command += ["--key", str(self.folder / f"{peer}.key"), "--out", str(self.folder / "out")]
+        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+            host, port = self.addresses[peer].split(":")
+            try:
+                for _ in range(2000):
+                    with contextlib.suppress(OSError), socket.create_connection((host, int(port))):
+                        break
+                else:
+                    raise AssertionError(process.stderr)
+                yield
+            finally:
+                process.kill()
+
+
+@pytest.fixture
+def site(gossamer: Path, tmp_path: Path) -> Iterator[Site]:
+    with contextlib.ExitStack() as stack:
+        addresses = [stack.enter_context(ReservedPort()) for _ in range(PEERS)]
+        yield Site(gossamer, tmp_path, addresses)
+
+
+def test_before_the_start_the_others_have_only_to_be_started(site: Site) -> None:
+    code, found = site.examine(0)
+    assert code == 0
+    assert found["ids"] == ("ok", "0 of 3 nodes")
+    assert found["configuration"][0] == "ok" and found["memory"][0] == "ok"
+    assert found["keys"] == ("ok", "this process has its own, and every node has one in the list")
+    assert found["port"] == ("ok", f"{site.addresses[0]} is free")
+    for peer in (1, 2):
+        state, text = found[f"peer {peer}"]
+        assert state == "note" and text.startswith(f"{site.addresses[peer]}: connection refused; ")
+
+
+def test_a_peer_that_runs_proves_its_key_and_is_not_disturbed(site: Site) -> None:
+    with site.running(1):
+        code, found = site.examine(0)
+        assert code == 0
+        assert found["peer 1"] == (
+            "ok",
+            f"{site.addresses[1]}: the peer listens there, and both know their keys",
+        )
+        code, found = site.examine(1)  # that of the process that runs
+        assert code == 7 and "address already in use" in found["port"][1]
+
+
+def test_keys_that_do_not_fit_are_named(site: Site) -> None:
+    with site.running(1):
+        stranger = site.make("stranger.key")
+        site.write(stranger, *site.public[1:])  # peer 1 has read the list without it
+        code, found = site.examine(0, "--key", str(site.folder / "stranger.key"))
+        assert code == 6
+        assert found["peer 1"] == (
+            "problem",
+            f"{site.addresses[1]}: it does not know the key of this process, {stranger}: add it "
+            "to the list of members of that process (net.members, or the keys in net.peers)",
+        )
+        site.write(site.public[0], stranger, site.public[2])
+        code, found = site.examine(0)
+        assert code == 6 and found["peer 1"][0] == "problem"
+        assert f"the process there has the key {site.public[1]}" in found["peer 1"][1]
+    code, found = site.examine(2, "--key", str(site.folder / "0.key"))
+    assert code == 2 and found["keys"][0] == "problem" and "peer 1" not in found
+    code, found = site.examine(2, "--key", str(site.folder / "none.key"))
+    assert code == 3 and "none.key" in found["keys"][1]
+
+
+def test_a_process_that_speaks_something_else_is_named(site: Site) -> None:
+    host, port = site.addresses[1].split(":")
+
+    def greet(server: socket.socket) -> None:
+        connection, _ = server.accept()
+        with connection:
+            connection.sendall(b"220 mail.example.org ESMTP\r\n")
+            connection.recv(1000)
+
+    with socket.create_server((host, int(port)), reuse_port=False) as server:
+        thread = threading.Thread(target=greet, args=(server,))
+        thread.start()
+        code, found = site.examine(0)
+        thread.join()
+    assert code == 4
+    assert found["peer 1"][0] == "problem"
+    assert found["peer 1"][1].startswith(f"{site.addresses[1]}: its bytes are no TLS")
+
+
+def test_without_keys_it_says_so_and_finds_who_listens(site: Site) -> None:
+    plain = "".join(f'"{address}", ' for address in site.addresses)
+    site.config.write_text(f"[run]\npeers = 3\n[net]\npeers = [{plain}]\n", encoding="utf-8")
+    host, port = site.addresses[2].split(":")
+    with socket.create_server((host, int(port))):
+        code, found = site.examine(0, "--set", "model.kind=mlp")
+    assert code == 0 and found["keys"][0] == "note"
+    assert found["peer 2"] == ("ok", f"{site.addresses[2]}: a process listens there")
+    code, found = site.examine(0, "--set", "topology.kind=hypercube")
+    assert code == 2 and found["configuration"][0] == "problem"
+    code, found = site.examine(3, "--set", "run.seed=1")
+    assert code == 2 and found["ids"][0] == "problem" and "port" not in found
+
+
+def test_seeds_are_asked_where_there_is_no_list(site: Site) -> None:
+    site.config.write_text(
+        f'[run]\npeers = 3\n[net]\nseeds = ["{site.addresses[1]}"]\n', encoding="utf-8"
+    )
+    host, port = site.addresses[1].split(":")
+    with socket.create_server((host, int(port))):
+        code, found = site.examine(0, "--set", "run.seed=1")
+    assert code == 0 and found["seed"][0] == "ok"
