@@ -19,6 +19,8 @@ struct RealScheduler::Io {
   Clock::time_point start = Clock::now();
   asio::signal_set signals{context};
   std::function<void(int)> interrupt;
+  NameLookup names{
+      [this](std::function<void()> report) { asio::post(context, std::move(report)); }};
 
   void wait_for_signal() {
     signals.async_wait([this](const std::error_code& error, int signal) {
@@ -36,6 +38,7 @@ RealScheduler::~RealScheduler() { drop_timers(); }
 gossip::Time RealScheduler::now() const { return Clock::now() - io_->start; }
 
 asio::io_context& RealScheduler::context() { return io_->context; }
+NameLookup& RealScheduler::names() { return io_->names; }
 
 void RealScheduler::run() {
   run_until([] { return false; });

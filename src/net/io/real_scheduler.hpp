@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "gossip/scheduler.hpp"
+#include "net/io/name_lookup.hpp"
 
 namespace asio {
 class io_context;
@@ -47,6 +48,7 @@ class RealScheduler final : public gossip::Scheduler {
 
   /// For the sockets of this folder.
   asio::io_context& context();
+  NameLookup& names();
 
  private:
   /// Fires the timers that are due now; timers that these callbacks set wait for the next turn.

@@ -120,34 +120,34 @@ class TcpSocket final : public Socket {
   std::shared_ptr<State> state_;
 };
 
-/// A name is resolved on a thread of Asio; a numeric address at once.
 class TcpAttempt final : public Attempt {
  public:
-  TcpAttempt(asio::io_context& context, const Address& address, OnConnected done)
-      : work_(std::make_shared<Work>(context, std::move(done))) {
+  TcpAttempt(RealScheduler& scheduler, const Address& address, OnConnected done)
+      : work_(std::make_shared<Work>(scheduler.context(), std::move(done))) {
     std::error_code error;
     const auto number = asio::ip::make_address(address.host, error);
     if (!error) {
       dial(work_, {tcp::endpoint(number, address.port)});
       return;
     }
-    work_->resolver.async_resolve(
-        address.host, std::to_string(address.port),
-        [work = work_, host = address.host](const std::error_code& failed,
-                                            const tcp::resolver::results_type& found) {
+    scheduler.names().resolve(
+        address.host, [work = work_, address](const Result<NameLookup::Addresses>& found) {
           if (!work->done) return;
-          if (failed)
+          if (!found.ok())
             return work->finish(Error{
                 ErrorKind::network,
                 fmt::format("cannot resolve the name {}: {} (net.listen of that process can be an "
                             "address, or 127.0.0.1:0 on one machine)",
-                            host, words(failed))});
-          dial(work, std::vector<tcp::endpoint>(found.begin(), found.end()));
+                            address.host, found.error().message)});
+          std::vector<tcp::endpoint> endpoints;
+          for (const std::string& number : *found)
+            if (std::error_code failed; asio::ip::make_address(number, failed), !failed)
+              endpoints.emplace_back(asio::ip::make_address(number), address.port);
+          dial(work, std::move(endpoints));
         });
   }
   ~TcpAttempt() override {
     work_->done = nullptr;
-    work_->resolver.cancel();
     std::error_code ignored;
     work_->socket.close(ignored);
   }
@@ -155,12 +155,11 @@ class TcpAttempt final : public Attempt {
  private:
   struct Work {
     Work(asio::io_context& context, OnConnected done_in)
-        : resolver(context), socket(context), done(std::move(done_in)) {}
+        : socket(context), done(std::move(done_in)) {}
     void finish(Result<std::unique_ptr<Socket>> result) {
       std::exchange(done, nullptr)(std::move(result));
     }
 
-    tcp::resolver resolver;
     tcp::socket socket;
     std::vector<tcp::endpoint> endpoints;
     OnConnected done;
@@ -279,7 +278,7 @@ Error cannot_listen(const Address& address, const std::error_code& error) {
 
 std::unique_ptr<Attempt> connect(RealScheduler& scheduler, const Address& address,
                                  OnConnected done) {
-  return std::make_unique<TcpAttempt>(scheduler.context(), address, std::move(done));
+  return std::make_unique<TcpAttempt>(scheduler, address, std::move(done));
 }
 
 Result<OpenPort> OpenPort::open(const Address& address) {
