@@ -159,6 +159,25 @@ TEST_CASE("a process of another run is rejected by the seed, and learns no addre
   }
 }
 
+TEST_CASE("a seed of another run does not end a process that another seed accepts") {
+  for (const bool with_keys : {false, true}) {
+    const World::Pairs pair{{0, 1}};
+    SeededWorld world(2, with_keys);
+    Identity old = identity(2);
+    old.run_id = "run-0";
+    const std::string outdated = to_string(world.start(0, pair, old).network->address());
+    world.options.seeds = {"127.0.0.1:1"};
+    Process& zero = world.start(0, pair, identity(2));
+    world.options.seeds = {outdated, to_string(zero.network->address())};
+    Process& one = world.start(1, pair, identity(2));
+    world.run_until([&] { return one.network->joined() && zero.network->joined(); });
+    CHECK(one.faults.empty());
+    check_carries(world, one, 1, zero, 0);
+    // It may have found the right seed first.
+    CHECK((one.lines.empty() || one.said("rejected this one: its run")));
+  }
+}
+
 TEST_CASE("a stranger's address book gets no answer but a rejection") {
   SeededWorld world(3);
   Process& zero = world.start(0);

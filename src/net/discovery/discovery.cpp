@@ -137,7 +137,10 @@ std::optional<Discovery::Target> Discovery::draw(bool lost) {
 }
 
 void Discovery::on_records(const Target& target, const std::vector<AddressRecord>& records) {
-  if (target.seed != nullptr) target.seed->outcome = "it answered";
+  if (target.seed != nullptr) {
+    target.seed->outcome = "it answered";
+    target.seed->rejects = false;
+  }
   silent_since_.erase(target.process);
   if (take(records)) return;
   // What this process has learned first may have given it an id, which is news for the other one.
@@ -156,10 +159,14 @@ void Discovery::on_failure(const Target& target, ExchangeFailure failure, const 
     return;
   }
   target.seed->outcome = why;
-  if (failure == ExchangeFailure::refused && !has_contact_)
-    options_.on_rejected(
-        {ErrorKind::rejected, fmt::format("the process at the seed {} rejected this one: {}",
-                                          to_string(target.address), why)});
+  const bool rejected_before =
+      std::exchange(target.seed->rejects, failure == ExchangeFailure::refused);
+  if (!target.seed->rejects || has_contact_) return;
+  const std::string text = fmt::format("the process at the seed {} rejected this one: {}",
+                                       to_string(target.address), why);
+  if (std::ranges::all_of(seeds_, &Seed::rejects))
+    options_.on_rejected({ErrorKind::rejected, text});
+  else if (!rejected_before) options_.message(text + "; trying the other seeds");
 }
 
 /// Returns whether this process had contact with another one before.

@@ -66,6 +66,7 @@ class Discovery {
     Address address;
     int tries = 0;
     std::string outcome = "not tried yet";
+    bool rejects = false;  ///< this process, at the last try
   };
   struct Target {
     Address address;
