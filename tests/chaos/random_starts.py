@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """Starts networks again and again, and tests that each becomes one network and trains.
 
     tests/chaos/random_starts.py --program build/release/bin/gossamer --starts 1000

@@ -53,6 +53,20 @@ LearnerRequest request(std::size_t peers, int batch = 8) {
   return request;
 }
 
+/// The four points (k, 2k), and a line through the origin.
+LearnerRequest line_request(Shards shards) {
+  auto data = std::make_shared<Dataset>();
+  data->name = "line";
+  data->count = data->train_count = 4;
+  data->features = {1, 2, 3, 4}, data->targets = {2, 4, 6, 8};
+  LearnerRequest request;
+  request.data = data;
+  request.shards = std::move(shards);
+  request.model = {{Dense{.units = 1, .bias = false}}, Loss::squared_error};
+  request.sampling.batch = 0;
+  return request;
+}
+
 template <class Real>
 std::unique_ptr<Learner<Real>> learner(LearnerRequest request, gpu::BasicDevice<Real>& device) {
   auto made = make_learner<Real>(std::move(request), device);
@@ -231,15 +245,7 @@ TEST_CASE(
 }
 
 TEST_CASE("regression: full gradients, the loss is ½ (ŷ − y)², and no accuracy") {
-  auto data = std::make_shared<Dataset>();
-  data->name = "line";
-  data->count = data->train_count = 4;
-  data->features = {1, 2, 3, 4}, data->targets = {2, 4, 6, 8};
-  LearnerRequest request;
-  request.data = data;
-  request.shards = {{0, 1}, {2, 3}};
-  request.model = {{Dense{.units = 1, .bias = false}}, Loss::squared_error};
-  request.sampling.batch = 0;
+  LearnerRequest request = line_request({{0, 1}, {2, 3}});
   request.optimizer.rate = 0.05;
   gpu::BasicCpuDevice<double> device(1);
   const auto learns = learner<double>(request, device);
@@ -258,15 +264,7 @@ TEST_CASE("regression: full gradients, the loss is ½ (ŷ − y)², and no accur
 // Shards of 3 and 1 of 4 samples: weights 2 · 3/4 and 2 · 1/4.
 TEST_CASE("weighted by samples, the mean of the peers' gradients is that of all samples") {
   const auto gradients = [](const std::string& weights, bool weigh_gradients, double clip) {
-    auto data = std::make_shared<Dataset>();
-    data->name = "line";
-    data->count = data->train_count = 4;
-    data->features = {1, 2, 3, 4}, data->targets = {2, 4, 6, 8};
-    LearnerRequest request;
-    request.data = data;
-    request.shards = {{0, 1, 2}, {3}};
-    request.model = {{Dense{.units = 1, .bias = false}}, Loss::squared_error};
-    request.sampling.batch = 0;
+    LearnerRequest request = line_request({{0, 1, 2}, {3}});
     request.sampling.weights = weights;
     request.weigh_gradients = weigh_gradients;
     if (clip > 0)
