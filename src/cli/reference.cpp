@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cctype>
 #include <memory>
 #include <set>
 #include <string_view>
@@ -35,7 +36,7 @@ std::vector<std::string> option_names(const CLI::App& command) {
 
 bool takes_value(const CLI::Option& option) { return option.get_items_expected_max() > 0; }
 
-/// "section.key=" of every key of a configuration, or with `kind` the keys of that section's kinds.
+/// "section.key=" of every key of a configuration, those of the kinds included.
 std::set<std::string> settings() {
   std::set<std::string> all;
   for (const CatalogGroup& group : catalog())
@@ -158,6 +159,12 @@ std::string roff(std::string_view text) {
   return escaped;
 }
 
+/// A description, as a sentence.
+std::string sentence(std::string text) {
+  if (!text.empty()) text[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(text[0])));
+  return roff(text) + ".";
+}
+
 std::string usage(const CLI::App& command) {
   std::string text = fmt::format(".B gossamer {}\n", roff(command.get_name()));
   bool has_options = false;
@@ -174,8 +181,8 @@ std::string usage(const CLI::App& command) {
 }
 
 std::string command_page(const CLI::App& command) {
-  std::string text = fmt::format(".SS {}\n{}.PP\n{}.\n", roff(command.get_name()), usage(command),
-                                 roff(command.get_description()));
+  std::string text = fmt::format(".SS {}\n{}.PP\n{}\n", roff(command.get_name()), usage(command),
+                                 sentence(command.get_description()));
   for (const CLI::Option* option : command.get_options()) {
     if (option->check_lname("help")) continue;
     const auto names = names_of(*option);
@@ -198,7 +205,7 @@ std::string configuration_page() {
   for (const CatalogGroup& group : catalog()) {
     if (group.name != "section") continue;
     for (const CatalogEntry& section : group.entries) {
-      text += fmt::format(".SS [{}]\n{}.\n", roff(section.name), roff(section.summary));
+      text += fmt::format(".SS [{}]\n{}\n", roff(section.name), sentence(section.summary));
       for (const ParameterSpec& key : section.parameters) {
         const std::string value = to_string(key.default_value);
         text += fmt::format(".TP\n\\fB{}\\fR = {}\n{}\n", roff(key.name),
