@@ -119,7 +119,7 @@ def test_virtual_network_faults_and_log_are_those_of_native_runs(
         ({"data.kind": "quadratic"}, "data.kind: has no effect with model.kind = external"),
         ({"checkpoint.every": 5}, "checkpoint.every: a checkpoint would lack the task's own state"),
         ({"run.round": 5}, "run.round: unknown"),
-        ({"data.weights": "samples"}, "the samples of model.kind = external are the program's"),
+        ({"data.weights": "samples"}, "data.weights: has no effect with model.kind = external"),
     ],
 )
 def test_a_configuration_that_cannot_run_is_refused(

@@ -147,11 +147,6 @@ Status check_data_weights(const Setup& setup) {
   const gossip::AlgorithmRequirements needs = setup.algorithm->requirements();
   if (config.shards.weights == "peers" || !needs.trainer) return {};
   const WorkloadSpec& spec = setup.workload->spec();
-  if (config.model.kind == kExternalModel)
-    return invalid_error(
-        "data.weights: the samples of model.kind = external are the program's; multiply its loss "
-        "by n N_i / N, where N_i of the N samples of all n peers are the peer's, and set "
-        "data.weights = peers");
   if (!spec.linear_steps && needs.data_weights == gossip::DataWeights::own_gradients)
     return invalid_error(fmt::format(
         "data.weights: with samples, the gradients of a peer are multiplied by its weight, which "

@@ -18,7 +18,7 @@ Status check_external(const Setup& setup, const Workload* external);
 /// The algorithm against the optimizer of setup.workload.
 Status check_optimizer(const Setup& setup);
 
-/// data.weights against the model, the optimizer and the mixing rule.
+/// data.weights against the algorithm, the optimizer and the mixing rule.
 Status check_data_weights(const Setup& setup);
 
 /// The algorithm and the policy against the codec.
