@@ -9,6 +9,15 @@ best step size. Only the best is run with the seeds of the grid, which are repor
 configuration holds out validation samples (data.validation), the choice is made on these.
 With --variants, the grid has one more axis, whose values are named groups of settings: the tables
 [variants.NAME] of a TOML file.
+
+With --shard, several machines share a sweep. Copy the folders of all shards into one, and give the
+same command without --shard for this folder. It runs what is missing and writes the results of all:
+
+    sweep.py CONFIG AXES --shard 1/2        # on one machine, into runs/NAME-1-of-2
+    sweep.py CONFIG AXES --shard 2/2        # on another, into runs/NAME-2-of-2
+    mkdir -p runs/NAME && cp -r runs/NAME-*-of-2/. runs/NAME
+    sweep.py CONFIG AXES                    # into runs/NAME
+
 Exit status: 0; 1 if a run failed; 2 for an invalid command; 130 if interrupted.
 """
 
@@ -19,82 +28,37 @@ import platform
 import shlex
 import signal
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
 from lab import cells as grid
-from lab.axes import VARIANT, Axis, Variants, parse_axes, parse_axis, parse_rates, read_variants
-from lab.binary import build_hash, find_binary, program_command
+from lab.axes import (
+    VARIANT,
+    Axis,
+    Variants,
+    parse_axes,
+    parse_axis,
+    parse_constants,
+    parse_rates,
+    read_variants,
+)
+from lab.binary import build_hash, program_command
 from lab.cells import Cell
 from lab.runner import RunnerOptions, run_all
 from lab.errors import LabError
-from lab.launch import JobResult, LaunchConfig, check
-from lab.measure import METRICS, final_value, parse_measure
+from lab.grid_check import Faults, check_cells, fault_lines
+from lab.launch import JobResult, LaunchConfig
+from lab.measure import METRICS, parse_measure
 from lab.results import CellResult, write_sweep
-from lab.selection import SELECTION_SEEDS, Choice, choose, evaluating_cell, selecting_axes
-from lab.topology import unseen_phases
-
-
-def arguments(argv: list[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="sweep.py", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
-    parser.add_argument("config", type=Path, help="the base configuration, a TOML file")
-    parser.add_argument(
-        "axes",
-        nargs="*",
-        metavar="section.key=VALUES",
-        help="an axis of the grid: a,b,c or first..last",
-    )
-    parser.add_argument(
-        "-j", "--jobs", type=int, default=1, help="number of runs in parallel (default 1)"
-    )
-    parser.add_argument(
-        "--out", type=Path, help="folder of the sweep (default runs/<name of CONFIG>)"
-    )
-    parser.add_argument(
-        "--processes",
-        action="store_true",
-        help="one process per peer, connected by TCP on this machine",
-    )
-    parser.add_argument(
-        "--rates", default="", help="the step sizes to select from, such as 0.02,0.05,0.1"
-    )
-    parser.add_argument(
-        "--variants",
-        type=Path,
-        help="a TOML file with named groups of settings, one more axis",
-    )
-    parser.add_argument(
-        "--only", action="append", help="with --variants: use only this group; may be repeated"
-    )
-    parser.add_argument(
-        "--selection-seeds",
-        default=SELECTION_SEEDS,
-        metavar="SEEDS",
-        help="with --rates: the seeds that select step sizes; none of them is reported\n"
-        f"(default {SELECTION_SEEDS})",
-    )
-    parser.add_argument(
-        "--select",
-        action="append",
-        metavar="MEASURE",
-        help="the measure that selects the step size, averaged over peers and seeds: the final\n"
-        f"value of {', '.join(list(METRICS)[:4])},\n"
-        f"{', '.join(list(METRICS)[4:])};\n"
-        "or 'rounds until test_accuracy 0.9', also with bytes_sent, seconds or epsilon\n"
-        "(default test_loss); if repeated, a step size is selected for each measure",
-    )
-    parser.add_argument(
-        "--again", action="store_true", help="run every cell again, even if it has a result"
-    )
-    return parser.parse_intermixed_args(argv)
+from lab.selection import Choice, choose, evaluating_cell, selecting_axes
+from lab.shards import Shard, parse_shard
+from lab.sweep_arguments import arguments
+from lab.sweep_summary import print_summary
 
 
 def main(argv: list[str]) -> int:
-    options = arguments(argv)
+    options = arguments(argv, __doc__)
     try:
         return sweep(options, argv)
     except LabError as error:
@@ -108,7 +72,49 @@ def main(argv: list[str]) -> int:
 def sweep(options: argparse.Namespace, argv: list[str]) -> int:
     if options.jobs < 1:
         raise LabError(f"-j {options.jobs}: the number of parallel runs must be at least 1")
-    config = grid.read_config(options.config)
+    shard = parse_shard(options.shard) if options.shard else None
+    out = options.out or Path("runs") / default_name(options.config.stem, shard)
+    constants = parse_constants(options.set)
+    config = grid.merge(grid.read_config(options.config), constants)
+    grid_axes = read_axes(options)
+    selecting, cells = make_grid(grid_axes, out, config)
+    grid.check_constants(constants, [*selecting, *cells])
+    launch_config = LaunchConfig(
+        program_command(config),
+        options.config,
+        {**constants, **threads(config, grid_axes.axes, options)},
+    )
+    rates = grid_axes.rates
+    reported = [cell for cell in cells if not rates or cell.rate == rates[0]]
+    impossible = check_cells(
+        launch_config, config, [*selecting, *reported], options.jobs, options.skip_impossible
+    )
+    report_impossible(impossible)
+    selecting, cells = without(impossible, selecting, cells)
+    if shard:
+        cells, selecting = shard.part(cells, selecting)
+    make_folder(out)
+    metadata = describe(options, argv, grid_axes, constants, impossible)
+    with lock_file(out) as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise LabError(f"another sweep is running in {out}") from error
+        job = SweepJob(options, launch_config, config, metadata, build_hash(options.config, config))
+        return job.run(selecting, cells, out)
+
+
+@dataclass(frozen=True)
+class GridAxes:
+    """The grid as the command line gives it."""
+
+    axes: list[Axis]
+    rates: tuple[str, ...]
+    selection_seeds: tuple[str, ...]
+    variants: Variants
+
+
+def read_axes(options: argparse.Namespace) -> GridAxes:
     axes = parse_axes(options.axes)
     rates = parse_rates(options.rates) if options.rates else ()
     options.select = list(dict.fromkeys(options.select or ["test_loss"]))
@@ -119,30 +125,44 @@ def sweep(options: argparse.Namespace, argv: list[str]) -> int:
     variants = chosen_variants(options)
     if variants:
         axes.insert(0, Axis(VARIANT, tuple(variants)))
-    out = options.out or Path("runs") / options.config.stem
+    return GridAxes(axes, rates, selection_seeds, variants)
+
+
+def make_grid(
+    grid_axes: GridAxes, out: Path, config: dict[str, Any]
+) -> tuple[list[Cell], list[Cell]]:
+    """The cells that select step sizes, and the cells that are reported."""
+    axes, rates, variants = grid_axes.axes, grid_axes.rates, grid_axes.variants
     key = grid.rate_key(config)
     cells = grid.make_cells(axes, rates, out, variants, key)
-    selecting = []
-    if rates:
-        others = selecting_axes(axes, selection_seeds, config)
-        selecting = [
-            evaluating_cell(cell, config)
-            for cell in grid.make_cells(others, rates, out, variants, key, selects=True)
-        ]
-    launch_config = LaunchConfig(
-        program_command(config), options.config, threads(config, axes, options)
+    if not rates:
+        return [], cells
+    others = selecting_axes(axes, grid_axes.selection_seeds, config)
+    selecting = grid.make_cells(others, rates, out, variants, key, selects=True)
+    return [evaluating_cell(cell, config) for cell in selecting], cells
+
+
+def default_name(stem: str, shard: Shard | None) -> str:
+    return f"{stem}-{shard.index}-of-{shard.count}" if shard else stem
+
+
+def without(
+    impossible: Faults, selecting: list[Cell], cells: list[Cell]
+) -> tuple[list[Cell], list[Cell]]:
+    """The possible cells. Of the reported cells of a grid point, one step size was checked."""
+    names = {name for cells_of_fault in impossible.values() for name in cells_of_fault}
+    points = [cell.labels for cell in cells if cell.name in names]
+    return (
+        [cell for cell in selecting if cell.name not in names],
+        [cell for cell in cells if cell.labels not in points],
     )
-    reported = [cell for cell in cells if not rates or cell.rate == rates[0]]
-    check_cells(launch_config, config, [*selecting, *reported], options.jobs)
-    make_folder(out)
-    metadata = describe(options, argv, axes, rates, selection_seeds if rates else ())
-    with lock_file(out) as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            raise LabError(f"another sweep is running in {out}") from error
-        job = SweepJob(options, launch_config, config, metadata, build_hash(options.config, config))
-        return job.run(selecting, cells, out)
+
+
+def report_impossible(impossible: Faults) -> None:
+    if impossible:
+        count = sum(len(names) for names in impossible.values())
+        print(f"sweep: {count} impossible cell(s) left out:", file=sys.stderr)
+        print("\n".join(fault_lines(impossible)), file=sys.stderr)
 
 
 def chosen_variants(options: argparse.Namespace) -> Variants:
@@ -246,30 +266,6 @@ def threads(
     return {"local.threads": "1" if options.processes else str(max(1, cores // options.jobs))}
 
 
-def check_cells(
-    launch_config: LaunchConfig, config: dict[str, Any], cells: list[Cell], jobs: int
-) -> None:
-    """Lets the program check every cell before the first run. Throws LabError with all faults."""
-
-    def fault(cell: Cell) -> str:
-        return check(launch_config, cell) or unseen_phases(
-            grid.merge(config, cell.overrides), find_binary()
-        )
-
-    with ThreadPoolExecutor(jobs) as pool:
-        faults = list(pool.map(fault, cells))
-    bad: dict[str, list[str]] = {}
-    for cell, fault in zip(cells, faults, strict=True):
-        if fault:
-            bad.setdefault(fault, []).append(cell.name)
-    if bad:
-        lines = [
-            f"{fault}\n  (cell {names[0]}{f' and {len(names) - 1} more' if len(names) > 1 else ''})"
-            for fault, names in bad.items()
-        ]
-        raise LabError("\n".join(["the grid has invalid cells:", *lines]))
-
-
 def report_existing(cells: list[Cell], pending: list[Cell], build: str, out: Path) -> None:
     names = {cell.name for cell in pending}
     kept = [cell for cell in cells if cell.name not in names]
@@ -302,70 +298,24 @@ def cell_result(cell: Cell, config_hash: str, finished: dict[str, JobResult]) ->
     return CellResult(cell, status or "missing", "" if status else "not run to the end")
 
 
-def print_summary(results: list[CellResult], choices: list[Choice], out: Path) -> int:
-    """Prints problems and counts. Returns the exit status.
-
-    A run that diverges is a failure, unless it serves to select a step size.
-    """
-    for choice in choices:
-        metric = parse_measure(choice.measure).curve
-        name = ", ".join(f"{key}={value}" for key, value in choice.condition.items()) or "the run"
-        if choice.rate is None:
-            finished = [
-                r.summary
-                for r in results
-                if r.summary
-                and dict(r.cell.condition()) == choice.condition
-                and r.status == "finished"
-            ]
-            if finished and all(final_value(summary, metric) is None for summary in finished):
-                reason = (
-                    f"runs on these data have no {metric}: choose another metric with --select "
-                    "(finished runs are not repeated)"
-                )
-            else:
-                reason = "each one has a diverged, failed or missing run"
-            print(f"sweep: {name}: no step size can be selected: {reason}", file=sys.stderr)
-        elif choice.at_edge:
-            print(
-                f"sweep: {name}: the best step size {choice.rate} is at the edge of the grid; "
-                "extend --rates",
-                file=sys.stderr,
-            )
-    bad = [
-        r
-        for r in results
-        if r.status in ("failed", "missing") or (r.status == "diverged" and not r.cell.selects)
-    ]
-    unselected = [choice for choice in choices if choice.rate is None]
-    counts = {
-        s: sum(r.status == s for r in results)
-        for s in ("finished", "diverged", "failed", "missing")
-    }
-    print(
-        "sweep: "
-        + ", ".join(f"{n} {status}" for status, n in counts.items() if n)
-        + f"; results in {out}",
-        file=sys.stderr,
-    )
-    return 1 if bad or unselected else 0
-
-
 def describe(
     options: argparse.Namespace,
     argv: list[str],
-    axes: list[Axis],
-    rates: tuple[str, ...],
-    selection_seeds: tuple[str, ...],
+    grid_axes: GridAxes,
+    constants: dict[str, str],
+    impossible: Faults,
 ) -> dict[str, Any]:
     return {
         "command": shlex.join(["experiments/sweep.py", *argv]),
         "config": str(options.config),
         "config_text": options.config.read_text(encoding="utf-8"),
-        "axes": {axis.key: list(axis.values) for axis in axes},
-        "rates": list(rates),
+        "set": constants,
+        "axes": {axis.key: list(axis.values) for axis in grid_axes.axes},
+        "rates": list(grid_axes.rates),
         "select": options.select,
-        "selection_seeds": list(selection_seeds),
+        "selection_seeds": list(grid_axes.selection_seeds) if grid_axes.rates else [],
+        "impossible": impossible,
+        "shard": options.shard,
         "processes": options.processes,
         "jobs": options.jobs,
         "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",

@@ -53,6 +53,19 @@ def parse_axes(texts: list[str]) -> list[Axis]:
     return axes
 
 
+def parse_constants(texts: list[str]) -> dict[str, str]:
+    """The settings of --set: key → value as text."""
+    constants: dict[str, str] = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not equals or not _KEY.fullmatch(key):
+            raise LabError(f"--set {text}: write section.key=value")
+        if key in constants:
+            raise LabError(f"--set {key} is given twice")
+        constants[key] = value
+    return constants
+
+
 def read_variants(path: Path) -> Variants:
     """The groups of settings under [variants], in the file's order. Ignores other tables."""
     try:

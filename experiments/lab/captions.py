@@ -108,6 +108,14 @@ def graphs_caption(conditions: list[Condition]) -> str:
 
 def warnings(sweep: Sweep, conditions: list[Condition]) -> list[str]:
     lines = []
+    if shard := sweep.metadata["shard"]:
+        lines.append(
+            f"This is part {shard} of a sweep; sweep.py --help says how to join all parts."
+        )
+    if impossible := sweep.metadata["impossible"]:
+        count = sum(len(cells) for cells in impossible.values())
+        reasons = " ".join(f"{reason} ({_names(names)})." for reason, names in impossible.items())
+        lines.append(f"{count} impossible cells were left out. {reasons}")
     for status, meaning in (
         ("failed", "failed and are not in any figure"),
         ("missing", "have not been run to the end"),
@@ -115,9 +123,7 @@ def warnings(sweep: Sweep, conditions: list[Condition]) -> list[str]:
     ):
         names = [result.cell.name for result in sweep.results if result.status == status]
         if names:
-            more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
-            shown = ", ".join(names[:_MAX_NAMES]) + more
-            lines.append(f"{len(names)} of {len(sweep.results)} runs {meaning}: {shown}.")
+            lines.append(f"{len(names)} of {len(sweep.results)} runs {meaning}: {_names(names)}.")
     for condition in conditions:
         if len(condition.runs) < condition.expected:
             lines.append(
@@ -190,6 +196,11 @@ def _step_size(metadata: dict[str, Any], conditions: list[Condition]) -> str:
 
 def _range(values: list[int]) -> str:
     return str(values[0]) if len(values) == 1 else f"{values[0]} to {values[-1]}"
+
+
+def _names(names: list[str]) -> str:
+    more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
+    return ", ".join(names[:_MAX_NAMES]) + more
 
 
 def _name(condition: Condition) -> str:

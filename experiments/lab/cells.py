@@ -56,6 +56,15 @@ def rate_key(config: dict[str, Any]) -> str:
     return TASK_RATE if trains_task(config) else RATE
 
 
+def check_constants(constants: dict[str, str], cells: list[Cell]) -> None:
+    """Throws LabError if a cell of the grid has a value of its own for a constant."""
+    for key in constants:
+        if any(key in cell.overrides for cell in cells):
+            raise LabError(
+                f"--set {key}: the grid has values for this key: set it for all runs or vary it"
+            )
+
+
 def make_cells(
     axes: list[Axis],
     rates: tuple[str, ...],

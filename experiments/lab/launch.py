@@ -17,7 +17,7 @@ from pathlib import Path
 
 from lab.cells import Cell, read_json
 
-DIVERGED = 8
+INVALID, DIVERGED = 2, 8  # exit statuses: invalid configuration, run that diverged
 _GRACE_SECONDS = 15.0  # peers end within 10 s after one of them has failed
 _TAIL_BYTES = 65536
 
@@ -28,7 +28,7 @@ class LaunchConfig:
 
     command: tuple[str, ...]  # the program: lab.binary.program_command
     config: Path
-    # Overrides that do not change a result, such as the number of threads.
+    # Overrides of all cells: the constants of a sweep, and the number of threads.
     common: dict[str, str] = field(default_factory=dict)
 
 
@@ -52,8 +52,8 @@ def check_command(launch_config: LaunchConfig, cell: Cell, *options: str) -> lis
     return [*start, *options, *settings(launch_config, cell)]
 
 
-def check(launch_config: LaunchConfig, cell: Cell) -> str:
-    """The program's message if it rejects the cell's configuration; empty if the cell can run."""
+def check(launch_config: LaunchConfig, cell: Cell) -> tuple[int, str]:
+    """The exit status and the message of the program; (0, "") if the cell can run."""
     done = subprocess.run(
         check_command(launch_config, cell),
         stdin=subprocess.DEVNULL,
@@ -62,7 +62,9 @@ def check(launch_config: LaunchConfig, cell: Cell) -> str:
         errors="replace",
         check=False,
     )
-    return "" if done.returncode == 0 else (done.stderr.strip() or f"exit status {done.returncode}")
+    if done.returncode == 0:
+        return 0, ""
+    return done.returncode, done.stderr.strip() or f"exit status {done.returncode}"
 
 
 def node_count(launch_config: LaunchConfig, cell: Cell) -> int:

@@ -14,7 +14,7 @@ from lab.cells import Cell, read_json
 from lab.errors import LabError
 from lab.selection import Choice
 
-SCHEMA = 3
+SCHEMA = 4
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Sweep:
     """The content of sweep.json."""
 
     folder: Path
-    metadata: dict[str, Any]  # command, config, axes, rates, select, machine, …
+    metadata: dict[str, Any]  # command, config, set, axes, rates, select, impossible, machine, …
     results: list[CellResult]
     choices: list[Choice]
 

@@ -265,7 +265,7 @@ def check_part(folder: Path, part: Part, cells: list[Cell]) -> None:
     if trains_task(config):  # a check starts a Python with PyTorch
         cells = cells[-1:]
     for cell in cells:
-        assert check(LaunchConfig(command, folder / part.config), cell) == "", cell.name
+        assert check(LaunchConfig(command, folder / part.config), cell) == (0, ""), cell.name
 
 
 @pytest.mark.parametrize("folder", STUDIES, ids=lambda folder: folder.name)

@@ -1,0 +1,57 @@
+"""What a sweep prints at its end."""
+
+import sys
+from pathlib import Path
+
+from lab.measure import final_value, parse_measure
+from lab.results import CellResult
+from lab.selection import Choice
+
+
+def print_summary(results: list[CellResult], choices: list[Choice], out: Path) -> int:
+    """Prints problems and counts. Returns the exit status.
+
+    A run that diverges is a failure, unless it serves to select a step size.
+    """
+    for choice in choices:
+        metric = parse_measure(choice.measure).curve
+        name = ", ".join(f"{key}={value}" for key, value in choice.condition.items()) or "the run"
+        if choice.rate is None:
+            finished = [
+                r.summary
+                for r in results
+                if r.summary
+                and dict(r.cell.condition()) == choice.condition
+                and r.status == "finished"
+            ]
+            if finished and all(final_value(summary, metric) is None for summary in finished):
+                reason = (
+                    f"runs on these data have no {metric}: choose another metric with --select "
+                    "(finished runs are not repeated)"
+                )
+            else:
+                reason = "each one has a diverged, failed or missing run"
+            print(f"sweep: {name}: no step size can be selected: {reason}", file=sys.stderr)
+        elif choice.at_edge:
+            print(
+                f"sweep: {name}: the best step size {choice.rate} is at the edge of the grid; "
+                "extend --rates",
+                file=sys.stderr,
+            )
+    bad = [
+        r
+        for r in results
+        if r.status in ("failed", "missing") or (r.status == "diverged" and not r.cell.selects)
+    ]
+    unselected = [choice for choice in choices if choice.rate is None]
+    counts = {
+        s: sum(r.status == s for r in results)
+        for s in ("finished", "diverged", "failed", "missing")
+    }
+    print(
+        "sweep: "
+        + ", ".join(f"{n} {status}" for status, n in counts.items() if n)
+        + f"; results in {out}",
+        file=sys.stderr,
+    )
+    return 1 if bad or unselected else 0
