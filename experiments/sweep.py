@@ -54,6 +54,7 @@ from lab.results import CellResult, write_sweep
 from lab.selection import Choice, choose, evaluating_cell, selecting_axes
 from lab.shards import Shard, parse_shard
 from lab.sweep_arguments import arguments
+from lab.sweep_curves import write_curves
 from lab.sweep_summary import print_summary
 
 
@@ -220,6 +221,7 @@ class SweepJob:
             self._run_cells(cells, results, out)
         finally:
             write_sweep(out, self.metadata, results, choices)
+        write_curves(out, results, choices)
         return print_summary(results, choices, out)
 
     def _choose(self, selecting: list[Cell], results: list[CellResult]) -> list[Choice]:

@@ -111,7 +111,10 @@ def read_curves(folder: Path) -> Curves:
                 network[record["round"]] = record
     if not header:
         raise LabError(f"{logs[0]}: no header record")
-    rounds = sorted(t for t, records in per_round.items() if len(records) == header["peers"])
+    peers_logged = header["peers"]
+    if len(logs) == 1:  # `centralized` logs its only model as that of peer 0
+        peers_logged = min(peers_logged, len(header["hosted"]))
+    rounds = sorted(t for t, records in per_round.items() if len(records) == peers_logged)
     hostile = header.get("config", {}).get("attack", {}).get("peers", [])
     peers = {
         name: np.array(

@@ -81,8 +81,8 @@ def write_sweep(
         ],
         "choices": [asdict(choice) for choice in choices],
     }
-    _replace(folder / "sweep.json", json.dumps(content, indent=1) + "\n")
-    _replace(folder / "results.csv", _table(results, choices).write_csv())
+    replace_file(folder / "sweep.json", json.dumps(content, indent=1) + "\n")
+    replace_file(folder / "results.csv", _table(results, choices).write_csv())
 
 
 def read_sweep(folder: Path) -> Sweep:
@@ -119,23 +119,28 @@ def read_sweep(folder: Path) -> Sweep:
     return Sweep(folder, content, results, choices)
 
 
+def run_columns(result: CellResult, choices: list[Choice]) -> dict[str, Any]:
+    """The columns that name a run: its name, its values on the axes, and its settings.
+
+    If step sizes are selected, also: if the run only selects one, and for which measures its step
+    size is selected.
+    """
+    row = {"run": result.cell.name, **result.cell.labels, **result.cell.overrides}
+    if choices:
+        row["selects"] = result.cell.selects
+        row["selected_for"] = "; ".join(
+            choice.measure
+            for choice in choices
+            if tuple(choice.condition.items()) == result.cell.condition()
+            and choice.rate == result.cell.rate
+        )
+    return row
+
+
 def _table(results: list[CellResult], choices: list[Choice]) -> polars.DataFrame:
     rows = []
     for result in results:
-        row: dict[str, Any] = {
-            "run": result.cell.name,
-            **result.cell.labels,
-            **result.cell.overrides,
-            "status": result.status,
-        }
-        if choices:
-            row["selects"] = result.cell.selects
-            row["selected_for"] = "; ".join(
-                choice.measure
-                for choice in choices
-                if tuple(choice.condition.items()) == result.cell.condition()
-                and choice.rate == result.cell.rate
-            )
+        row = {**run_columns(result, choices), "status": result.status}
         summary = result.summary or {}
         for key in (
             "final_hash",
@@ -160,8 +165,8 @@ def _table(results: list[CellResult], choices: list[Choice]) -> polars.DataFrame
     )
 
 
-def _replace(path: Path, text: str) -> None:
+def replace_file(path: Path, content: str | bytes) -> None:
     """Writes a file atomically."""
     part = path.with_name(path.name + ".part")
-    part.write_text(text, encoding="utf-8")
+    part.write_bytes(content.encode() if isinstance(content, str) else content)
     os.replace(part, path)

@@ -163,7 +163,13 @@ def test_an_invalid_study_is_rejected(tmp_path: Path, old: str, new: str, messag
 def test_curves_are_those_of_the_honest_peers(tmp_path: Path) -> None:
     common = {"round": 0, "train_loss": None, "test_loss": 1, "seconds": 0}
     records = [
-        {"record": "header", "peers": 3, "topology": {}, "config": {"attack": {"peers": [1]}}},
+        {
+            "record": "header",
+            "peers": 3,
+            "hosted": [0, 1, 2],
+            "topology": {},
+            "config": {"attack": {"peers": [1]}},
+        },
         *(
             {"record": "round", "peer": peer, "test_accuracy": accuracy, "bytes_sent": 8, **common}
             for peer, accuracy in enumerate((0.4, 0.9, 0.6))
