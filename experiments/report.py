@@ -12,9 +12,11 @@ import sys
 from pathlib import Path
 
 from lab import captions
-from lab.conditions import Condition, by_facet, read_conditions
+from lab.captions import join_list
+from lab.conditions import Condition, by_facet, read_conditions, series_list
 from lab.errors import LabError
-from lab.figures import ReportFigure, curve_figure, gap_figure, cost_axes
+from lab.figures import ReportFigure, cost_axes, curve_figure, drawn_facets
+from lab.gap import gap_figure
 from lab.graphs import graphs_figure
 from lab.measure import parse_measure
 from lab.metric import CONSENSUS, Metric, Target, choose_metric, make_target
@@ -115,14 +117,13 @@ def make_figures(
     def curves(stem: str, shown: Metric, caption: str) -> ReportFigure:
         caption += captions.predicted_caption(shown, predictions, conditions)
         names = {"round": "rounds", "bytes_sent": "bytes", "seconds": "virtual time"}
-        costs = captions.join_list([names[cost] for cost in cost_axes(conditions)])
+        costs = join_list([names[cost] for cost in cost_axes(conditions)])
         title = f"{shown.label.capitalize()} against {costs}"
         return curve_figure(stem, title, caption, conditions, shown, predictions)
 
     figures = [curves("learning", metric, captions.metric_caption(metric, conditions))]
-    if metric.name != CONSENSUS.name and any(
-        run.curves.has(CONSENSUS.name) for c in conditions for run in c.runs
-    ):
+    has_consensus = any(run.curves.has(CONSENSUS.name) for c in conditions for run in c.runs)
+    if metric.name != CONSENSUS.name and has_consensus and drawn_facets(conditions, CONSENSUS):
         figures.append(curves("consensus", CONSENSUS, captions.consensus_caption(conditions)))
     if speedups := speedup_points(conditions, predictions):
         figures.append(speedup_figure(speedups))
@@ -135,18 +136,20 @@ def make_figures(
 
 def summary_sentence(conditions: list[Condition]) -> str:
     """One sentence on peers, model, data, algorithm, conditions and seeds."""
-    config = conditions[0].runs[0].summary.get("config", {})
+    configs = [condition.runs[0].summary.get("config", {}) for condition in conditions]
     kind = {
-        section: config.get(section, {}).get("kind") for section in ("algorithm", "model", "data")
+        section: join_list(list(dict.fromkeys(str(name) for name in names if name)))
+        for section in ("algorithm", "model", "data")
+        if any(names := [config.get(section, {}).get("kind") for config in configs])
     }
-    series = ", ".join(dict.fromkeys(condition.series for condition in conditions))
     peers = sorted({condition.topology["peers"] for condition in conditions})
     seeds = sorted({len(condition.runs) for condition in conditions})
     span = [str(v[0]) if len(v) == 1 else f"{v[0]} to {v[-1]}" for v in (peers, seeds)]
-    what = " on ".join(str(kind[section]) for section in ("model", "data") if kind[section])
-    by = f" by {kind['algorithm']}" if kind["algorithm"] else ""
+    what = " on ".join(kind[section] for section in ("model", "data") if section in kind)
+    by = f" by {kind['algorithm']}" if "algorithm" in kind else ""
     return (
-        f"{span[0]} peers without a server{f', {what}' if what else ''}{by}: {series}; "
+        f"{span[0]} peers without a server{f', {what}' if what else ''}{by}: "
+        f"{series_list(conditions)}; "
         f"{span[1]} {'seed' if span[1] == '1' else 'seeds'} each."
     )
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from lab.cells import rate_key
 from lab.conditions import Condition, by_facet, selection_split
-from lab.figures import cost_axes, negligible
+from lab.figures import cost_axes, drawn_facets, negligible
 from lab.measure import parse_measure
 from lab.metric import CONSENSUS, Metric, Target
 from lab.predictions import Predictions
@@ -39,7 +39,7 @@ def seeds_caption(conditions: list[Condition]) -> str:
 
 
 def join_list(parts: list[str]) -> str:
-    return " and ".join([", ".join(parts[:-1]), parts[-1]])
+    return " and ".join([*([", ".join(parts[:-1])] if len(parts) > 1 else []), parts[-1]])
 
 
 def metric_caption(metric: Metric, conditions: list[Condition]) -> str:
@@ -55,13 +55,18 @@ def consensus_caption(conditions: list[Condition]) -> str:
         "over the peers. The axis is logarithmic and omits exact zeros"
     )
     rounding: dict[str, float] = {}
-    for members in by_facet(conditions).values():
+    drawn = drawn_facets(conditions, CONSENSUS)
+    for members in drawn.values():
         for condition in negligible(members, CONSENSUS):
             largest = float(condition.band(CONSENSUS.name).high.max())
             rounding[condition.series] = max(rounding.get(condition.series, 0.0), largest)
     if rounding:
         text += ". Below the axis, because the peers agree up to rounding in float32: "
-        text += ", ".join(f"{name} (at most {largest:.1g})" for name, largest in rounding.items())
+        text += "; ".join(f"{name} (at most {largest:.1g})" for name, largest in rounding.items())
+    if agreeing := [facet for facet in by_facet(conditions) if facet not in drawn]:
+        text += (
+            f". Without panels, because all their peers agree up to rounding: {'; '.join(agreeing)}"
+        )
     if any(run.curves.sketched for condition in conditions for run in condition.runs):
         text += (
             ". Estimated from sketches that the peers log, because no process has all parameters"
@@ -124,23 +129,26 @@ def warnings(sweep: Sweep, conditions: list[Condition]) -> list[str]:
         names = [result.cell.name for result in sweep.results if result.status == status]
         if names:
             lines.append(f"{len(names)} of {len(sweep.results)} runs {meaning}: {_names(names)}.")
-    for condition in conditions:
-        if len(condition.runs) < condition.expected:
-            lines.append(
-                f"{_name(condition)}: {len(condition.runs)} of {condition.expected} seeds."
-            )
-        if condition.choice and condition.choice.at_edge:
-            lines.append(
-                f"{_name(condition)}: the best step size, {condition.choice.rate}, is at the edge "
-                f"of the grid ({', '.join(sweep.metadata['rates'])}): a better one may lie outside."
-            )
-    for choice in sweep.choices:
-        if choice.rate is None:
-            name = (
-                ", ".join(f"{key} = {value}" for key, value in choice.condition.items())
-                or "the run"
-            )
-            lines.append(f"{name}: not compared, because every step size has a failed seed.")
+    few = [c for c in conditions if len(c.runs) < c.expected]
+    if few:
+        counts = _grouped({_name(c): f"{len(c.runs)} of {c.expected} seeds" for c in few})
+        lines.append(f"Conditions without some seeds: {counts}.")
+    edges = {_name(c): str(c.choice.rate) for c in conditions if c.choice and c.choice.at_edge}
+    if edges:
+        lines.append(
+            "The best step size is at the edge of the grid "
+            f"({', '.join(sweep.metadata['rates'])}), and a better one may lie outside: "
+            f"{_grouped(edges)}."
+        )
+    unselected = [
+        ", ".join(f"{key} = {value}" for key, value in choice.condition.items()) or "the run"
+        for choice in sweep.choices
+        if choice.rate is None
+    ]
+    if unselected:
+        lines.append(
+            f"Not compared, because every step size has a failed seed: {_names(unselected, '; ')}."
+        )
     return lines
 
 
@@ -198,9 +206,17 @@ def _range(values: list[int]) -> str:
     return str(values[0]) if len(values) == 1 else f"{values[0]} to {values[-1]}"
 
 
-def _names(names: list[str]) -> str:
+def _names(names: list[str], separator: str = ", ") -> str:
     more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
-    return ", ".join(names[:_MAX_NAMES]) + more
+    return separator.join(names[:_MAX_NAMES]) + more
+
+
+def _grouped(values: dict[str, str]) -> str:
+    """Conditions by their value: `0.5 in ring; torus, and 1 in star`."""
+    groups: dict[str, list[str]] = {}
+    for name, value in values.items():
+        groups.setdefault(value, []).append(name)
+    return ", and ".join(f"{value} in {_names(names, '; ')}" for value, names in groups.items())
 
 
 def _name(condition: Condition) -> str:

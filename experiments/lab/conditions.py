@@ -154,6 +154,12 @@ def by_facet(conditions: list[Condition]) -> dict[str, list[Condition]]:
     return grouped
 
 
+def series_list(conditions: list[Condition]) -> str:
+    """The names of the series; separated by semicolons if a name has a comma."""
+    names = dict.fromkeys(condition.series for condition in conditions)
+    return ("; " if any("," in name for name in names) else ", ").join(names)
+
+
 def _series_name(key: str, labels: dict[str, str]) -> str:
     return (
         labels[key]

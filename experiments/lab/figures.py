@@ -2,7 +2,8 @@
 
 import itertools
 import math
-from collections.abc import Callable
+import textwrap
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,12 +11,15 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from lab.conditions import Condition, by_facet
-from lab.metric import Metric, Target, rounds_and_bytes_to
+from lab.conditions import Condition, by_facet, series_list
+from lab.metric import Metric
 from lab.predictions import Predictions
 from lab.style import INK, PREDICTED, WIDTH_INCHES, series_style
 
 Styles = dict[str, dict[str, object]]
+_COST_NAMES = {"round": "round", "bytes_sent": "bytes", "seconds": "time"}
+_TITLE_LETTERS = 100  # width of a title across the page
+_NOTE_LETTERS = 90  # width of the notes in all panels of a row
 _LEGEND_LETTERS, _HANDLE_LETTERS = 104, 11  # widths of a legend and of a line sample in it
 
 
@@ -46,7 +50,7 @@ def curve_figure(
     Panels against seconds are drawn if all runs have virtual time. Each panel also has the
     predicted curves.
     """
-    rows = by_facet(conditions)
+    rows = drawn_facets(conditions, metric)
     costs = cost_axes(conditions)
     styles = styles_of(conditions)
     figure = Figure(figsize=(WIDTH_INCHES, 0.75 + 2.6 * len(rows)), layout="constrained")
@@ -61,9 +65,11 @@ def curve_figure(
             for condition in shown:
                 _draw_curve(panel, condition, metric, styles, cost)
             _draw_predictions(panel, shown, metric, predictions, cost)
-            _note_omitted(panel, omitted)
-            _label_cost_axis(panel, cost, f"{facet}: " if facet else "", wide=len(costs) < 3)
+            _label_cost_axis(panel, cost, wide=len(costs) < 3)
+        set_titles(row, facet, [f"by {_COST_NAMES[cost]}" for cost in costs])
         row[0].set_ylabel(metric.label)
+        if omitted:
+            _note_omitted(row[0], omitted, _NOTE_LETTERS // len(costs))
         if metric.logarithmic:
             set_ticks(row[0], "y", number_text)
         else:
@@ -78,16 +84,36 @@ def cost_axes(conditions: list[Condition]) -> tuple[str, ...]:
     return ("round", "bytes_sent", "seconds") if timed else ("round", "bytes_sent")
 
 
-def _label_cost_axis(axes: Axes, cost: str, prefix: str, wide: bool) -> None:
-    if cost == "round":
-        axes.set(title=f"{prefix}by round", xlabel="round")
+def drawn_facets(conditions: list[Condition], metric: Metric) -> dict[str, list[Condition]]:
+    """The facets with a condition that is not negligible. They have a row of panels each."""
+    return {
+        facet: members
+        for facet, members in by_facet(conditions).items()
+        if len(negligible(members, metric)) < len(members)
+    }
+
+
+def set_titles(row: Sequence[Axes], facet: str, titles: list[str]) -> None:
+    """The title of a row of panels: its facet, across the row. Without facets, one per panel."""
+    if facet:
+        row[0].set_title(textwrap.fill(facet, _TITLE_LETTERS))
+    else:
+        for panel, title in zip(row, titles, strict=True):
+            panel.set_title(title)
+
+
+def _label_cost_axis(axes: Axes, cost: str, wide: bool) -> None:
+    if cost != "round" and not axes.lines:
+        axes.text(0.5, 0.5, "no bytes are sent", transform=axes.transAxes, ha="center")
+        axes.set(xlabel=_COST_NAMES[cost], xticks=[])
+    elif cost == "round":
+        axes.set_xlabel("round")
         axes.xaxis.set_major_locator(MaxNLocator(6 if wide else 4, integer=True))
     elif cost == "seconds":
-        axes.set(title=f"{prefix}by time", xlabel="virtual seconds (log.)", xscale="log")
+        axes.set(xlabel="virtual seconds (log.)", xscale="log")
         set_ticks(axes, "x", number_text, most=4)
     else:
         axes.set(
-            title=f"{prefix}by bytes",
             xlabel="bytes sent per peer (logarithmic)" if wide else "bytes sent per peer (log.)",
             xscale="log",
         )
@@ -95,7 +121,7 @@ def _label_cost_axis(axes: Axes, cost: str, prefix: str, wide: bool) -> None:
 
 
 def negligible(members: list[Condition], metric: Metric) -> list[Condition]:
-    """Conditions whose values on a logarithmic axis are always below 10⁻⁴ of the largest value.
+    """Conditions whose values on a logarithmic axis are 0 or always below 10⁻⁴ of the largest.
 
     Their peers agree up to rounding. They are named in the panel and not drawn, because their range
     would compress all other curves.
@@ -104,19 +130,19 @@ def negligible(members: list[Condition], metric: Metric) -> list[Condition]:
         return []
     highest = {id(c): float(np.nanmax(c.band(metric.name).high)) for c in members}
     top = max(highest.values())
-    return [c for c in members if highest[id(c)] < 1e-4 * top]
+    return [c for c in members if highest[id(c)] == 0 or highest[id(c)] < 1e-4 * top]
 
 
-def _note_omitted(axes: Axes, omitted: list[Condition]) -> None:
-    if omitted:
-        axes.text(
-            0.98,
-            0.03,
-            f"{', '.join(c.series for c in omitted)}: below the axis",
-            transform=axes.transAxes,
-            ha="right",
-            fontsize=8,
-        )
+def _note_omitted(axes: Axes, omitted: list[Condition], letters: int) -> None:
+    """Names conditions in a strip below the curves. The caption names all of them."""
+    text = f"below the axis: {series_list(omitted)}"
+    lines = textwrap.wrap(text, letters, max_lines=4, placeholder=" …")
+    strip = 0.03 + 0.075 * len(lines)  # of the height
+    low, high = axes.get_ylim()
+    axes.set_ylim(low * (low / high) ** (strip / (1 - strip)), high)
+    note = axes.text(0.02, 0.03, "\n".join(lines), transform=axes.transAxes, fontsize=8)
+    note.set_bbox({"facecolor": "white", "edgecolor": "none", "pad": 1})
+    note.set_in_layout(False)
 
 
 def _draw_curve(
@@ -179,129 +205,26 @@ def _marker_positions(x: np.ndarray, logarithmic: bool) -> list[int]:
     return sorted({int(np.abs(position - value).argmin()) for value in wanted})
 
 
-def gap_figure(
-    conditions: list[Condition], metric: Metric, targets: dict[str, Target], caption: str
-) -> ReportFigure:
-    """Rounds and bytes to the target against the spectral gap: a point per seed, and the means."""
-    rows = by_facet(conditions)
-    styles = styles_of(conditions)
-    figure = Figure(figsize=(WIDTH_INCHES, 0.75 + 2.7 * len(rows)), layout="constrained")
-    axes = figure.subplots(len(rows), 2, squeeze=False)
-    for row, (facet, members) in zip(axes, rows.items(), strict=True):
-        prefix = f"{facet}: " if facet else ""
-        for column, panel in enumerate(row):
-            _draw_gap_panel(panel, members, metric, targets[facet], styles, column)
-        row[0].set(title=f"{prefix}rounds", ylabel="rounds to the target")
-        row[1].set(title=f"{prefix}bytes", ylabel="bytes per peer to the target")
-    title = f"Spectral gap against rounds and bytes to a target {metric.label}"
-    add_legend(figure, title, styles)
-    return ReportFigure("gap", title, caption, figure)
-
-
-def _draw_gap_panel(
-    axes: Axes,
-    members: list[Condition],
-    metric: Metric,
-    target: Target,
-    styles: Styles,
-    column: int,
-) -> None:
-    never = []
-    members = [member for member in members if member.topology["spectral_gap"] is not None]
-    if not members:  # networks too large for their spectrum to be computed at a run's start
-        axes.text(
-            0.5,
-            0.5,
-            "no spectral gap in these logs",
-            transform=axes.transAxes,
-            ha="center",
-            fontsize=9,
-        )
-        return
-    for condition in members:
-        gap = max(float(condition.topology["spectral_gap"]), 1e-12)
-        points = np.array(
-            [point[column] for point in rounds_and_bytes_to(condition, metric, target)]
-        )
-        style = {
-            key: value for key, value in styles[condition.series].items() if key != "linestyle"
-        }
-        there = points[np.isfinite(points)]
-        axes.plot(
-            np.full(there.size, gap),
-            there,
-            linestyle="",
-            markersize=4.5,
-            alpha=0.5,
-            markeredgewidth=0,
-            **style,
-        )
-        if there.size == points.size:
-            axes.plot(
-                [gap],
-                [there.mean()],
-                linestyle="",
-                markersize=9,
-                markeredgecolor="white",
-                label=condition.series,
-                **style,
-            )
-        else:
-            never.append(
-                (gap, f"{points.size - there.size} of {points.size} never", style, condition.series)
-            )
-    axes.set(xscale="log", yscale="log", xlabel="spectral gap (logarithmic)")
-    gaps = [max(float(condition.topology["spectral_gap"]), 1e-12) for condition in members]
-    limit_axis(axes, "x", min(gaps), max(gaps), number_text)
-    low, high = axes.get_ylim()
-    limit_axis(axes, "y", low, high, bytes_text if column else number_text)
-    for level, (gap, text, style, series) in enumerate(sorted(never, key=lambda entry: entry[0])):
-        height = 0.96 - 0.08 * level  # under the upper rim: beyond what was run
-        axes.plot(
-            [gap],
-            [height],
-            transform=axes.get_xaxis_transform(),
-            linestyle="",
-            markersize=9,
-            fillstyle="none",
-            label=series,
-            **style,
-        )
-        right = gap > (min(gaps) * max(gaps)) ** 0.5
-        axes.annotate(
-            text,
-            (gap, height),
-            xycoords=axes.get_xaxis_transform(),
-            fontsize=8,
-            va="center",
-            ha="right" if right else "left",
-            xytext=(-8 if right else 8, 0),
-            textcoords="offset points",
-        )
-
-
 def number_or_dash(value: object) -> str:
     """A topology's number, or a dash if it is null because the network was too large for it."""
     return "–" if value is None else f"{value:.3g}"
-
-
-def limit_axis(
-    axes: Axes, which: str, low: float, high: float, text: Callable[[float], str]
-) -> None:
-    """Sets the limits of a logarithmic axis, with a margin, at least a factor of 6 apart."""
-    low, high = low / 1.35, high * 1.35
-    if high / low < 6:
-        middle = (low * high) ** 0.5
-        low, high = middle / 6**0.5, middle * 6**0.5
-    axes.set(**{f"{which}lim": (low, high)})
-    set_ticks(axes, which, text)
 
 
 def set_ticks(axes: Axes, which: str, text: Callable[[float], str], most: int = 6) -> None:
     """Sets at most `most` ticks of a logarithmic axis at round values."""
     low, high = sorted(axes.get_xlim() if which == "x" else axes.get_ylim())
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    for steps in ((1, 2, 3, 4, 5, 6, 7, 8, 9), (1, 2, 3, 5, 7), (1, 2, 5), (1, 3), (1,)):
+    tenths = [step / 10 for step in range(10, 100)]
+    for steps in (
+        tenths,
+        tenths[::2],
+        tenths[::5],
+        (1, 2, 3, 4, 5, 6, 7, 8, 9),
+        (1, 2, 3, 5, 7),
+        (1, 2, 5),
+        (1, 3),
+        (1,),
+    ):
         ticks = [
             step * 10.0**power
             for power in powers
@@ -310,6 +233,12 @@ def set_ticks(axes: Axes, which: str, text: Callable[[float], str], most: int = 
         ]
         if len(ticks) <= most:
             break
+    if high < 3 * low:  # the round values of a decade are too far apart
+        ticks = [
+            v
+            for v in MaxNLocator(most - 1, steps=[1, 2, 5, 10]).tick_values(low, high)
+            if low <= v <= high
+        ]
     axis = axes.xaxis if which == "x" else axes.yaxis
     axis.set_ticks(ticks[:: math.ceil(len(ticks) / most)] if ticks else [low, high])
     axis.set_ticks([], minor=True)
@@ -356,7 +285,7 @@ def add_legend(figure: Figure, title: str, styles: Styles) -> None:
     names = [name for name in (*styles, "predicted") if name in drawn]
     legend = figure.legend(
         [drawn[name] for name in names],
-        names,
+        [textwrap.fill(name, _LEGEND_LETTERS - _HANDLE_LETTERS) for name in names],
         loc="outside upper left",
         ncols=_legend_columns(names),
         title=title,

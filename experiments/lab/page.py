@@ -24,16 +24,22 @@ figure { margin: 1rem 0 2rem; }
 figure svg { width: 100%; height: auto; display: block; }
 figcaption { max-width: 46rem; }
 table { border-collapse: collapse; font-size: 0.85rem; font-variant-numeric: tabular-nums; }
-.wide { overflow-x: auto; }
+.wide { overflow-x: auto; width: max-content; min-width: 100%; max-width: calc(100vw - 3rem);
+        position: relative; left: 50%; transform: translateX(-50%); }
 th, td { padding: 0.35rem 0.5rem; text-align: right; vertical-align: bottom; }
 th:first-child, td:first-child { text-align: left; font-weight: 600; }
 th { border-bottom: 2px solid #222; }
 td { border-bottom: 1px solid #ddd; white-space: nowrap; }
+td:first-child { white-space: normal; min-width: 9rem; }
 pre { background: #f4f4f2; padding: 0.8rem 1rem; overflow-x: auto; font-size: 0.85rem; }
 .warning { border-left: 4px solid #D55E00; padding: 0.4rem 0.9rem; background: #fdf3ec; }
 @media print {
   body { max-width: none; padding: 0; font-size: 11pt; }
   figure, tr { break-inside: avoid; }
+  .wide { width: auto; max-width: none; position: static; transform: none; }
+  table { font-size: 6.5pt; }
+  th, td { padding: 0.2rem 0.25rem; }
+  td { white-space: normal; }
 }
 """
 

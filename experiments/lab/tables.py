@@ -110,18 +110,43 @@ def make_table(
 
 
 def print_table(content: TextTable, title: str) -> None:
-    """Prints the table to stdout, 160 columns wide if stdout is not a terminal."""
+    """Prints the table to stdout. On a terminal, a wide table continues in further tables.
+
+    Every table has the first column. A table in a file has lines of any length.
+    """
+    lines = [content.header, *content.rows]
+    widths = [max(len(line[i]) for line in lines) + 3 for i in range(len(content.header))]
     console = Console()
-    if not console.is_terminal:
-        console = Console(width=160)
-    table = Table(title=title, title_justify="left", header_style="bold")
-    for index, name in enumerate(content.header):
-        table.add_column(name, justify="left" if index == 0 else "right")
-    for row in content.rows:
-        table.add_row(*row)
-    console.print(table)
+    if console.is_terminal:
+        widths[0] = min(widths[0], console.width // 3)  # names are wrapped
+    else:
+        console = Console(width=max(160, sum(widths) + 1))
+    console.print(title, markup=False, highlight=False)
+    for columns in _parts(widths, console.width):
+        table = Table(header_style="bold")
+        for index in columns:
+            table.add_column(
+                content.header[index],
+                justify="right" if index else "left",
+                no_wrap=index > 0,
+                max_width=widths[index] - 3,
+            )
+        for row in content.rows:
+            table.add_row(*(row[index] for index in columns))
+        console.print(table)
     for note in content.notes:
         console.print(note, markup=False, highlight=False)
+
+
+def _parts(widths: list[int], most: int) -> list[list[int]]:
+    """The columns of each table: the first, and as many others as fit, but at least one."""
+    parts = [[0]]
+    for index in range(1, len(widths)):
+        used = 1 + sum(widths[i] for i in parts[-1])
+        if used + widths[index] > most and len(parts[-1]) > 1:
+            parts.append([0])
+        parts[-1].append(index)
+    return parts
 
 
 def _largest_epsilon(condition: Condition) -> str:
