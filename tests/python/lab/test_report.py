@@ -9,11 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fake_gossamer import edge_list
 from lab.conditions import read_conditions
 from lab.curves import consensus_from_sketches, read_curves
 from lab.figures import ReportFigure, bytes_text, curve_figure, number_text
-from lab.graphs import grid_edges, layout
 from lab.metric import CONSENSUS, choose_metric
 from lab.page import inline_svg
 from lab.predictions import Predictions
@@ -207,33 +205,6 @@ def test_consensus_from_full_rank_sketches_is_exact() -> None:
     assert consensus_from_sketches([{"sketch": row.tolist()} for row in rows]) == pytest.approx(
         exact
     )
-
-
-@pytest.mark.parametrize(
-    ("kind", "n"),
-    [
-        ("ring", 16),
-        ("torus", 16),
-        ("complete", 16),
-        ("star", 16),
-        ("hypercube", 8),
-        ("hypercube", 16),
-        ("hypercube", 32),
-        ("hypercube", 64),
-    ],
-)
-def test_layout_separates_all_peers(kind: str, n: int) -> None:
-    places, _ = layout(n, set(edge_list(kind, n)), kind)
-    points = np.array([places[i] for i in range(n)])
-    apart = np.linalg.norm(points[:, None] - points[None], axis=2) + 10 * np.eye(n)
-    assert apart.min() > 0.02 * np.ptp(points)
-
-
-def test_torus_and_grid_are_drawn_as_grids() -> None:
-    for wrapped in (True, False):
-        places, bent = layout(12, grid_edges(3, 4, wrapped), "torus")
-        assert places[0] == (0, 0) and places[11] == (3, -2)
-        assert bool(bent) == wrapped
 
 
 def test_text_of_numbers() -> None:
