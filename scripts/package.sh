@@ -6,6 +6,7 @@ cd "$(dirname "$0")/.."
 
 cmake --preset static >/dev/null
 cmake --build --preset static --target gossamer gossamer_reference -j "$(nproc)"
+rm -rf build/packages
 mkdir -p build/packages
 cpack --config build/static/CPackConfig.cmake -B build/packages >/dev/null
 rm -rf build/packages/_CPack_Packages

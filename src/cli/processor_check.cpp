@@ -16,8 +16,8 @@ __attribute__((constructor(101))) void check_processor() {
   __builtin_cpu_init();
   if (__builtin_cpu_supports(GOSSAMER_CPU_LEVEL)) return;
   say("gossamer: this program needs a processor of the level " GOSSAMER_CPU_LEVEL
-      ", and this one lacks some of its instructions (AVX2, FMA, BMI2; Intel since 2013, AMD since "
-      "2015); build it for this machine with -DGOSSAMER_CPU=x86-64\n");
+      ", and this one lacks some of its instructions; build it for this machine with "
+      "-DGOSSAMER_CPU=x86-64\n");
   _exit(2);
 }
 

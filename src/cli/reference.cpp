@@ -44,6 +44,9 @@ std::set<std::string> settings() {
       for (const ParameterSpec& key : entry.parameters)
         all.insert(
             fmt::format("{}.{}=", group.name == "section" ? entry.name : group.name, key.name));
+  for (const peer::SectionSpec& section : peer::section_specs())
+    if (!section.kind_key.empty())
+      all.insert(fmt::format("{}.{}=", section.name, section.kind_key));
   return all;
 }
 

@@ -62,7 +62,8 @@ std::vector<double> class_mix(const std::vector<std::vector<std::uint32_t>>& lef
   for (const auto& samples : left) total += static_cast<double>(samples.size());
   std::vector<double> shapes;
   for (const auto& samples : left)
-    shapes.push_back(alpha * static_cast<double>(left.size() * samples.size()) / total);
+    shapes.push_back(
+        samples.empty() ? 0 : alpha * static_cast<double>(left.size() * samples.size()) / total);
   return dirichlet(shapes, random);
 }
 

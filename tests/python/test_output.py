@@ -106,6 +106,8 @@ def test_bash_completes_commands_options_kinds_and_settings(gossamer: Path) -> N
     assert completed(gossamer, "gossamer", "run", "--set", "optimizer.mom") == {
         "optimizer.momentum="
     }
+    assert "mixing.rule=" in completed(gossamer, "gossamer", "run", "--set", "mixing.r")
+    assert "topology.kind=" in completed(gossamer, "gossamer", "run", "--set", "topology.")
     assert "net.seeds=" in completed(gossamer, "gossamer", "peer", "--set", "net.")
     assert completed(gossamer, "gossamer", "unknown", "--") == set()
 

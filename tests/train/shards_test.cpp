@@ -131,10 +131,14 @@ TEST_CASE("shard sizes follow Zipf's law, in an order that the seed decides") {
     }
     CHECK(first.size() == 4);
   }
-  const std::string few =
-      shards_refusal(data, {.partition = "iid", .size_exponent = 8, .batch = 4}, 4);
-  CHECK(contains(few, "fewer than a batch of 4"));
-  CHECK(contains(few, "a smaller data.size_exponent"));
+  for (const char* partition : {"iid", "dirichlet"}) {
+    const std::string few =
+        shards_refusal(data, {.partition = partition, .size_exponent = 8, .batch = 4}, 8);
+    CHECK(contains(few, "fewer than a batch of 4"));
+    CHECK(contains(few, "a smaller data.size_exponent"));
+    CHECK(contains(shards_refusal(data, {.partition = partition, .batch = 1}, 1200),
+                   "has no training sample"));
+  }
   for (const char* partition : {"label", "dirichlet_over_peers"})
     CHECK(
         contains(shards_refusal(data, {.partition = partition, .size_exponent = 1, .batch = 1}, 4),

@@ -1,6 +1,6 @@
 // The addresses of names. The system's lookup blocks, for half a minute where a name server does
-// not answer, so each name has a thread of its own while it is looked up: it delays no other name,
-// and not the end of the process.
+// not answer, so each name has a thread of its own while it is looked up: unless very many hang, it
+// delays no other name, and never the end of the process.
 #pragma once
 
 #include <functional>
@@ -24,7 +24,7 @@ class NameLookup {
   using Post = std::function<void(std::function<void()>)>;
 
   /// Names that are looked up at once; further ones wait.
-  static constexpr std::size_t kMostThreads = 16;
+  static constexpr std::size_t kMostThreads = 64;
 
   /// `lookup` is called on threads of its own, and may outlive this object.
   explicit NameLookup(Post post, Lookup lookup = system_lookup);

@@ -13,6 +13,10 @@
 namespace gossamer::net {
 namespace {
 
+constexpr gossip::Time kTick = std::chrono::milliseconds(100);
+constexpr int kSilence = 7;           // ticks
+constexpr std::size_t kAtOnce = 128;  // addresses: each takes a descriptor
+
 /// Thread: the scheduler's.
 class AddressProbe {
  public:
@@ -52,8 +56,6 @@ class AddressProbe {
   const std::optional<ProbeResult>& result() const { return result_; }
 
  private:
-  /// The process there has nothing to say before a hello, so silence until the deadline, after the
-  /// proof of its key, means that it takes this one's.
   void prove(std::unique_ptr<Socket> socket) {
     stream_ = std::make_shared<HandshakeStream>(
         scheduler_, authenticator_->connect(std::move(socket), request_.peer, shown_), deadline_,
@@ -61,6 +63,19 @@ class AddressProbe {
     stream_->read(1, [this](std::span<const std::byte>) {
       finish(ProbeOutcome::failed, "the process there speaks before it is asked");
     });
+    await_silence(kSilence);
+  }
+
+  /// The process there has nothing to say before a hello: silence after the proof of its key means
+  /// that it takes this one's. The connection is closed well before the other end gives up on it.
+  void await_silence(int left) {
+    if (left == 0) return accept();
+    timer_ =
+        scheduler_.after(kTick, [this, left] { await_silence(shown_->key ? left - 1 : kSilence); });
+  }
+
+  void accept() {
+    finish(ProbeOutcome::listens, "the peer listens there, and both know their keys");
   }
 
   void on_end(const std::string& why) {
@@ -71,13 +86,12 @@ class AddressProbe {
       return finish(ProbeOutcome::wrong_key, fmt::format("the process there has the key {}, which "
                                                          "is not that of peer {}",
                                                          shown_->text(), request_.peer));
-    if (!error && shown_->key)
-      return finish(ProbeOutcome::listens, "the peer listens there, and both know their keys");
     finish(ProbeOutcome::failed, why);
   }
 
   void finish(ProbeOutcome outcome, std::string text) {
     scheduler_.cancel(timer_);
+    if (stream_) stream_->close();
     if (!result_) result_ = {outcome, std::move(text)};
   }
 
@@ -100,16 +114,19 @@ std::vector<ProbeResult> probe_addresses(const std::vector<ProbeRequest>& reques
   RealScheduler scheduler;
   std::optional<Authenticator> authenticator;
   if (credentials) authenticator.emplace(scheduler, *credentials);
-  std::vector<std::unique_ptr<AddressProbe>> probes;
-  for (const ProbeRequest& request : requests)
-    probes.push_back(std::make_unique<AddressProbe>(
-        scheduler, authenticator ? &*authenticator : nullptr, request, deadline));
-  scheduler.run_until([&] {
-    return std::ranges::all_of(probes,
-                               [](const auto& probe) { return probe->result().has_value(); });
-  });
   std::vector<ProbeResult> results;
-  for (const auto& probe : probes) results.push_back(*probe->result());
+  while (results.size() < requests.size()) {
+    std::vector<std::unique_ptr<AddressProbe>> probes;
+    const std::size_t end = std::min(results.size() + kAtOnce, requests.size());
+    for (std::size_t i = results.size(); i < end; ++i)
+      probes.push_back(std::make_unique<AddressProbe>(
+          scheduler, authenticator ? &*authenticator : nullptr, requests[i], deadline));
+    scheduler.run_until([&] {
+      return std::ranges::all_of(probes,
+                                 [](const auto& probe) { return probe->result().has_value(); });
+    });
+    for (const auto& probe : probes) results.push_back(*probe->result());
+  }
   return results;
 }
 

@@ -30,9 +30,9 @@ struct ProbeRequest {
   std::string address;
 };
 
-/// Connects to all addresses at once and sends nothing but, with credentials, a handshake of TLS:
-/// a network that runs is not disturbed. Takes up to `deadline` to connect, and with credentials as
-/// long again, because a refusal may come late. In the order of the requests. Thread: any.
+/// Connects to many addresses at once and sends nothing but, with credentials, a handshake of TLS:
+/// a network that runs takes it for a check of its ports. Takes up to `deadline` to resolve the
+/// name and connect, and with credentials as long again. In the order of the requests. Thread: any.
 std::vector<ProbeResult> probe_addresses(const std::vector<ProbeRequest>& requests,
                                          const std::optional<Credentials>& credentials,
                                          gossip::Time deadline);

@@ -148,6 +148,7 @@ struct SectionSpec {
   std::string name;
   std::string summary;
   std::vector<ParameterSpec> keys;  ///< without the parameters of the kinds
+  std::string kind_key = {};        ///< that names the kind; empty: the section has no kinds
 };
 std::vector<SectionSpec> section_specs();
 

@@ -337,7 +337,8 @@ const std::vector<Section>& sections() {
 std::vector<SectionSpec> section_specs() {
   std::vector<SectionSpec> specs;
   for (const Section& section : sections())
-    specs.push_back({section.name, section.summary, section.keys});
+    specs.push_back({section.name, section.summary, section.keys,
+                     section.default_kind.empty() ? std::string() : section.kind_key});
   return specs;
 }
 

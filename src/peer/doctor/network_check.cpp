@@ -71,7 +71,9 @@ class NetworkCheck {
   /// No part of a run depends on clocks that agree, only the times in the logs.
   void check_clock() {
     timex state{};
-    if (::adjtimex(&state) == TIME_ERROR)
+    const int clock = ::adjtimex(&state);
+    if (clock < 0) return add(State::note, "clock", "whether it is synchronised could not be read");
+    if (clock == TIME_ERROR)
       add(State::note, "clock",
           "not synchronised: the times in the logs of different machines will not agree; start "
           "chrony, or systemd-timesyncd");
@@ -119,6 +121,9 @@ class NetworkCheck {
   }
 
   void check_setup() {
+    const bool own_data = config_.shards.partition == "own";
+    if (ids_.empty() && own_data)
+      return add(State::note, "configuration", "not checked: whose data to read, the id decides");
     const std::vector<int> hosted = ids_.empty() ? std::vector{0} : ids_;
     const auto setup =
         make_setup(config_, find_local_rank(hosted, config_.run.peers, config_.net, environment_));
@@ -163,9 +168,19 @@ class NetworkCheck {
 
   void check_port() {
     const auto listening = net::open_listening(config_.net, ids_);
-    if (listening.ok())
-      add(State::ok, "port", fmt::format("{} is free", to_string(listening->port.address())));
-    else add(State::problem, "port", listening.error().message, ErrorKind::network);
+    if (listening.ok()) {
+      listening_ = to_string(listening->address);
+      return add(State::ok, "port",
+                 fmt::format("{} is free", to_string(listening->port.address())));
+    }
+    if (credentials_ && !ids_.empty() && !config_.net.peers.empty()) {
+      const std::string& own = config_.net.peers.at(static_cast<std::size_t>(ids_.front()));
+      const auto probed =
+          net::probe_addresses({{ids_.front(), own}}, credentials_, request_.deadline);
+      if (probed.front().outcome == ProbeOutcome::listens)
+        return add(State::note, "port", own + ": a process with this key listens there already");
+    }
+    add(State::problem, "port", listening.error().message, ErrorKind::network);
   }
 
   void check_rendezvous() {
@@ -201,7 +216,9 @@ class NetworkCheck {
   /// The process at a seed may be any, so its key is not known.
   void check_seeds() {
     std::vector<net::ProbeRequest> requests;
-    for (const std::string& seed : config_.net.seeds) requests.push_back({0, seed});
+    for (const std::string& seed : config_.net.seeds)
+      if (seed == listening_) add(State::ok, "seed", seed + ": this process would listen there");
+      else requests.push_back({0, seed});
     const auto results = net::probe_addresses(requests, std::nullopt, request_.deadline);
     for (std::size_t i = 0; i < results.size(); ++i)
       report("seed", requests[i].address, results[i]);
@@ -216,9 +233,9 @@ class NetworkCheck {
                    text + "; its machine answers, so the process has only to be started");
       case ProbeOutcome::no_answer:
         return add(State::problem, name,
-                   text +
-                       "; the machine is off, or a firewall drops packets to that port: open it "
-                       "there for this machine",
+                   fmt::format("{}; the machine is off, or a firewall drops packets to that port: "
+                               "open it there for this machine{}",
+                               text, is_number(address) ? "" : "; or no name server answers"),
                    ErrorKind::join_timeout);
       case ProbeOutcome::wrong_key:
         return add(State::problem, name, text + "; correct net.members, or the address",
@@ -228,12 +245,18 @@ class NetworkCheck {
     }
   }
 
+  static bool is_number(const std::string& address) {
+    const auto parsed = net::parse_address(address);
+    return parsed.ok() && net::is_numeric(parsed->host);
+  }
+
   Config config_;
   const NetworkCheckRequest& request_;
   const Environment& environment_;
   int nodes_ = 0;
   std::vector<int> ids_;  ///< of this process; empty: it will claim one
   std::optional<net::Credentials> credentials_;
+  std::string listening_;  ///< the address at which it would listen; empty: the port is taken
   std::vector<Finding> findings_;
 };
 

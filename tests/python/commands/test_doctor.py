@@ -16,6 +16,11 @@ from test_keys import keygen
 PEERS = 3
 
 
+def tuple_of(address: str) -> tuple[str, int]:
+    host, port = address.split(":")
+    return host, int(port)
+
+
 class Site:
     """Three peers with keys and fixed addresses on this machine, and a member list of all."""
 
@@ -61,16 +66,18 @@ class Site:
         command = [str(self.program), "peer", str(self.config), "--id", str(peer), "--quiet"]
         command += ["--key", str(self.folder / f"{peer}.key"), "--out", str(self.folder / "out")]
         with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
-            host, port = self.addresses[peer].split(":")
+            place = tuple_of(self.addresses[peer])
             try:
                 for _ in range(2000):
-                    with contextlib.suppress(OSError), socket.create_connection((host, int(port))):
+                    with contextlib.suppress(OSError), socket.create_connection(place):
                         break
                 else:
                     raise AssertionError(process.stderr)
                 yield
             finally:
                 process.kill()
+            assert process.stderr is not None
+            assert "sent no hello" not in process.stderr.read()
 
 
 @pytest.fixture
@@ -101,6 +108,12 @@ def test_a_peer_that_runs_proves_its_key_and_is_not_disturbed(site: Site) -> Non
             f"{site.addresses[1]}: the peer listens there, and both know their keys",
         )
         code, found = site.examine(1)  # that of the process that runs
+        assert code == 0 and found["port"] == (
+            "note",
+            f"{site.addresses[1]}: a process with this key listens there already",
+        )
+    with socket.create_server(tuple_of(site.addresses[1])):
+        code, found = site.examine(1)
         assert code == 7 and "address already in use" in found["port"][1]
 
 
@@ -126,7 +139,7 @@ def test_keys_that_do_not_fit_are_named(site: Site) -> None:
 
 
 def test_a_process_that_speaks_something_else_is_named(site: Site) -> None:
-    host, port = site.addresses[1].split(":")
+    place = tuple_of(site.addresses[1])
 
     def greet(server: socket.socket) -> None:
         connection, _ = server.accept()
@@ -134,7 +147,7 @@ def test_a_process_that_speaks_something_else_is_named(site: Site) -> None:
             connection.sendall(b"220 mail.example.org ESMTP\r\n")
             connection.recv(1000)
 
-    with socket.create_server((host, int(port)), reuse_port=False) as server:
+    with socket.create_server(place, reuse_port=False) as server:
         thread = threading.Thread(target=greet, args=(server,))
         thread.start()
         code, found = site.examine(0)
@@ -147,8 +160,8 @@ def test_a_process_that_speaks_something_else_is_named(site: Site) -> None:
 def test_without_keys_it_says_so_and_finds_who_listens(site: Site) -> None:
     plain = "".join(f'"{address}", ' for address in site.addresses)
     site.config.write_text(f"[run]\npeers = 3\n[net]\npeers = [{plain}]\n", encoding="utf-8")
-    host, port = site.addresses[2].split(":")
-    with socket.create_server((host, int(port))):
+    place = tuple_of(site.addresses[2])
+    with socket.create_server(place):
         code, found = site.examine(0, "--set", "model.kind=mlp")
     assert code == 0 and found["keys"][0] == "note"
     assert found["peer 2"] == ("ok", f"{site.addresses[2]}: a process listens there")
@@ -162,7 +175,7 @@ def test_seeds_are_asked_where_there_is_no_list(site: Site) -> None:
     site.config.write_text(
         f'[run]\npeers = 3\n[net]\nseeds = ["{site.addresses[1]}"]\n', encoding="utf-8"
     )
-    host, port = site.addresses[1].split(":")
-    with socket.create_server((host, int(port))):
+    place = tuple_of(site.addresses[1])
+    with socket.create_server(place):
         code, found = site.examine(0, "--set", "run.seed=1")
     assert code == 0 and found["seed"][0] == "ok"
