@@ -1,6 +1,7 @@
 #include "train/shards.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <limits>
@@ -49,16 +50,22 @@ Result<Shards> cut(const Dataset& data, const ShardOptions& options, int peers,
 /// peers help.
 std::string remedy(const Dataset& data, const ShardOptions& options, std::size_t needed,
                    int peers) {
-  std::string text = options.batch > 1 ? "a smaller data.batch (0: the whole shard), " : "";
-  if (!data.natural_shards.empty()) return text + "or more samples a peer";
-  if (options.size_exponent > 0) text += "a smaller data.size_exponent, ";
-  if (options.partition == "dirichlet_over_peers")
-    text += "another run.seed, a larger data.alpha, ";
-  if (options.partition == "label") text += "another run.seed, another data.classes_per_peer, ";
+  std::vector<std::string> ways;
+  if (options.batch > 1) ways.push_back("a smaller data.batch (0: the whole shard)");
   const std::size_t most = data.train_count / needed;
-  if (most < static_cast<std::size_t>(peers))
-    return text + fmt::format("or at most {} peers", most);
-  return text + "or fewer peers";
+  if (!data.natural_shards.empty()) {
+    ways.push_back("more samples a peer");
+  } else {
+    if (options.size_exponent > 0) ways.push_back("a smaller data.size_exponent");
+    if (options.partition == "dirichlet_over_peers")
+      ways.insert(ways.end(), {"another run.seed", "a larger data.alpha"});
+    if (options.partition == "label")
+      ways.insert(ways.end(), {"another run.seed", "another data.classes_per_peer"});
+    ways.push_back(most < static_cast<std::size_t>(peers) ? fmt::format("at most {} peers", most)
+                                                          : std::string("fewer peers"));
+  }
+  if (ways.size() > 1) ways.back().insert(0, "or ");
+  return fmt::format("{}", fmt::join(ways, ", "));
 }
 
 Status check_sizes(const Shards& shards, const Dataset& data, const ShardOptions& options) {
