@@ -16,10 +16,13 @@ expected=$(build/static/bin/gossamer "${run[@]}" "$work/here" | grep final_hash)
 
 fail() { echo "packages: $*" >&2; exit 1; }
 
+enter=(chroot)
+[ "$(id -u)" -eq 0 ] || enter=(unshare -r chroot)
+
 # same_hash ROOT PROGRAM: a run in ROOT ends with the hash of a run here.
 same_hash() {
   local hash
-  hash=$(unshare -r chroot "$1" "$2" "${run[@]}" /tmp/run | grep final_hash)
+  hash=$("${enter[@]}" "$1" "$2" "${run[@]}" /tmp/run | grep final_hash)
   [ "$hash" = "$expected" ] || fail "$2 in $1 ends with $hash, and not $expected"
 }
 
@@ -52,6 +55,12 @@ done
 bare=$work/bare
 mkdir -p "$bare/tmp"
 tar -xzf "$archive" -C "$work"
+if ! "${enter[@]}" / /bin/true 2>/dev/null; then
+  "$work"/gossamer-*-linux-x86_64/bin/gossamer "${run[@]}" "$work/run" | grep -qF "$expected" ||
+    fail "the program of the .tar.gz ends with another hash"
+  echo "packages: the program runs; this system allows no other root folder to try it in"
+  exit 0
+fi
 cp "$work"/gossamer-*-linux-x86_64/bin/gossamer "$bare/gossamer"
 same_hash "$bare" /gossamer
 echo "packages: the program runs in an empty root folder"

@@ -24,6 +24,7 @@ constexpr std::size_t kPixels = kSide * kSide, kRecord = 1 + kChannels * kPixels
 constexpr std::array<double, kChannels> kMean{0.4914, 0.4822, 0.4465},
     kDeviation{0.2470, 0.2435, 0.2616};
 
+constexpr std::size_t kSamples = 60'000;  // of the whole data set
 constexpr const char* kTrainFiles[] = {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin",
                                        "data_batch_4.bin", "data_batch_5.bin"};
 constexpr const char* kTestFile = "test_batch.bin";
@@ -74,7 +75,15 @@ struct Part {
   std::size_t count = 0;
 };
 
-/// At most `most` of the file's samples.
+Status check_label(const fs::path& path, std::size_t record, int label) {
+  if (label < kClasses) return {};
+  return data_error(
+      fmt::format("{}: record {} has label {}, not one of 0 to 9: damaged, or another data set; {}",
+                  path.string(), record, label, kRemedy));
+}
+
+/// At most `most` of the file's samples. The first record is looked at: another file, which may be
+/// of any size, is refused before any other one is opened.
 Result<Part> open_part(const fs::path& path, std::size_t most) {
   auto opened = InputFile::open(path);
   if (!opened.ok()) return data_error(fmt::format("{}; {}", opened.error().message, kRemedy));
@@ -85,6 +94,9 @@ Result<Part> open_part(const fs::path& path, std::size_t most) {
                     "32 pixels): cut short, "
                     "or another data set; {}",
                     path.string(), bytes, kRecord, kRemedy));
+  char label = 0;
+  GOSSAMER_TRY_STATUS(opened->read_exactly(0, {&label, 1}));
+  GOSSAMER_TRY_STATUS(check_label(path, 0, static_cast<unsigned char>(label)));
   return Part{std::move(opened).value(), std::min<std::uint64_t>(most, bytes / kRecord)};
 }
 
@@ -93,10 +105,7 @@ Status append(Dataset& data, const Part& part, const Values& values) {
   for (std::size_t i = 0; i < part.count; ++i) {
     GOSSAMER_TRY_STATUS(part.file.read_exactly(
         i * kRecord, {reinterpret_cast<char*>(record.data()), record.size()}));
-    if (record[0] >= kClasses)
-      return data_error(fmt::format(
-          "{}: record {} has label {}, not one of 0 to 9: damaged, or another data set; {}",
-          part.file.path().string(), i, record[0], kRemedy));
+    GOSSAMER_TRY_STATUS(check_label(part.file.path(), i, record[0]));
     data.labels.push_back(record[0]);
     for (std::size_t c = 0; c < kChannels; ++c)
       for (std::size_t p = 0; p < kPixels; ++p)
@@ -139,7 +148,7 @@ Result<Dataset> make(const DatasetContext&, const ParameterValues& given) {
   data.count = data.train_count + tests.count;
   GOSSAMER_TRY_STATUS(check_count("test_count", options.test_count, tests.count));
   parts.push_back(std::move(tests));
-  data.features.reserve(data.count * data.feature_count());
+  data.features.reserve(std::min(data.count, kSamples) * data.feature_count());
   for (const Part& part : parts) GOSSAMER_TRY_STATUS(append(data, part, values));
   return data;
 }
