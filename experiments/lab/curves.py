@@ -13,8 +13,8 @@ from lab.errors import LabError
 Record = dict[str, Any]
 
 # Fields of the round records. A curve is their mean over the honest peers; of epsilon the largest.
-_PER_PEER = ("train_loss", "test_loss", "test_accuracy", "bytes_sent", "seconds", "epsilon")
-_NETWORK = (
+PER_PEER = ("train_loss", "test_loss", "test_accuracy", "bytes_sent", "seconds", "epsilon")
+NETWORK = (
     "consensus_distance",
     "averaged_loss",
     "averaged_accuracy",
@@ -127,12 +127,12 @@ def read_curves(folder: Path) -> Curves:
                 for t in rounds
             ]
         ).T
-        for name in _PER_PEER
+        for name in PER_PEER
     }
     values = {name: rows.mean(axis=0) for name, rows in peers.items()}
     values["epsilon"] = peers["epsilon"].max(axis=0)  # the guarantee for everybody
     values["steps"] = np.array(rounds) * _steps_per_round(header)
-    for name in _NETWORK:
+    for name in NETWORK:
         values[name] = np.array([_number(network.get(t, {}).get(name)) for t in rounds])
     sketched = not network and all("sketch" in record for t in rounds for record in per_round[t])
     if sketched:

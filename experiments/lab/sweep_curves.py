@@ -10,22 +10,15 @@ from pathlib import Path
 import numpy as np
 import polars
 
-from lab.curves import Curves, read_curves
+from lab.curves import NETWORK, PER_PEER, Curves, read_curves
 from lab.results import CellResult, replace_file, run_columns
 from lab.selection import Choice
 
-# Fields of each peer: columns with the mean, the smallest and the largest value of honest peers.
-SPREADS = ("train_loss", "test_loss", "test_accuracy", "bytes_sent", "seconds", "epsilon")
 COLUMNS = (
     "round",
     "steps",
-    *(f"{name}_{part}" for name in SPREADS for part in ("mean", "min", "max")),
-    "consensus_distance",
-    "averaged_loss",
-    "averaged_accuracy",
-    "distance_to_optimum",
-    "averaged_distance_to_optimum",
-    "backdoor_success",
+    *(f"{name}_{part}" for name in PER_PEER for part in ("mean", "min", "max")),
+    *NETWORK,
 )
 
 

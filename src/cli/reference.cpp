@@ -50,8 +50,8 @@ std::set<std::string> settings() {
   return all;
 }
 
-/// What may stand in the place of a word that is no option: the kinds of a catalog for the command
-/// of that name, the shells, or else the name of a file (none).
+/// What may stand in the place of a word that is no option: the shells, or the kinds of a catalog
+/// for the command of that name. None: the name of a file.
 std::vector<std::string> words_of(const CLI::App& command) {
   if (command.get_name() == "completions") return {"bash", "fish", "zsh"};
   std::vector<std::string> names;

@@ -84,7 +84,7 @@ class DeviceLearner final : public Learner<Real> {
     copy_data();
     for (std::size_t p = 0; p < request_.shards.size(); ++p) {
       const auto& shard = request_.shards[p];
-      sizes_.push_back(shard.size());
+      sizes_.push_back(shard.size()), all_samples_ += shard.size();
       orders_.emplace_back();
       if (!shard.empty())
         orders_.back().emplace(shard, request_.sampling.batch, static_cast<int>(p), request_.seed);
@@ -139,15 +139,15 @@ class DeviceLearner final : public Learner<Real> {
   void refresh_data(std::vector<std::size_t> sizes) override {
     GOSSAMER_CHECK(sizes.size() == sizes_.size(), "a size for each peer");
     sizes_ = std::move(sizes);
+    all_samples_ = std::accumulate(sizes_.begin(), sizes_.end(), std::size_t{0});
     copy_data();
   }
   std::size_t shard_size(int peer) const override {
     return sizes_.at(static_cast<std::size_t>(peer));
   }
   double data_weight(int peer) const override {
-    if (request_.sampling.weights == "peers") return 1;
-    const auto samples = std::accumulate(sizes_.begin(), sizes_.end(), std::size_t{0});
-    return static_cast<double>(sizes_.size() * shard_size(peer)) / static_cast<double>(samples);
+    const auto n = static_cast<double>(sizes_.size() * shard_size(peer));
+    return request_.sampling.weights == "peers" ? 1 : n / static_cast<double>(all_samples_);
   }
   std::uint64_t batches_per_epoch(int peer) const override {
     const std::size_t size = shard_size(peer);
@@ -188,9 +188,9 @@ class DeviceLearner final : public Learner<Real> {
   std::vector<DeviceTable> tables_;                // by GPU index
   std::vector<std::optional<BatchOrder>> orders_;  // by peer; none for a shard of another process
   std::vector<std::size_t> sizes_;                 // of the shards, by peer
+  std::size_t all_samples_ = 0;                    // their sum
   std::vector<std::uint32_t> evaluated_;
   std::optional<PrivateGradient<Real>> private_gradient_;
-
   // Data of the current call; members so that calls reuse their memory.
   std::vector<gpu::Job<Real>> jobs_;
   std::vector<std::uint32_t> samples_;

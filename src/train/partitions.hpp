@@ -22,8 +22,8 @@ Shards cut_iid(const Dataset& data, std::span<const std::size_t> sizes, std::uin
 
 /// Hsu, Qi and Brown 2019 ("Measuring the effects of non-identical data distribution for federated
 /// visual classification"): each peer draws its own class mix q from a Dirichlet distribution, then
-/// as many samples as every other peer by q, without replacement; a class
-/// that is used up is removed from q, which is renormalised. Here
+/// as many samples as every other peer by q, without replacement; a class that is used up is
+/// removed from q, which is renormalised. Here
 ///   q ~ Dir(α·K·p)     K classes with training samples, p their frequencies
 /// so for equally frequent classes Dir(α, …, α): the class mix of a peer is as skewed as under
 /// cut_dirichlet_over_peers(), and α has the same meaning. (Hsu's own α is the total, K times ours;

@@ -8,7 +8,8 @@ import polars
 import pytest
 from conftest import ROOT
 from lab.curves import read_curves
-from lab.sweep_curves import COLUMNS, SPREADS
+from lab.curves import PER_PEER
+from lab.sweep_curves import COLUMNS
 
 GRID = ("topology.kind=ring,star", "data.alpha=0.1,1", "run.seed=0,1")
 
@@ -77,8 +78,8 @@ def test_the_only_model_of_a_centralized_run_has_curves(
 def test_every_column_is_documented() -> None:
     text = (ROOT / "docs" / "LOG.md").read_text(encoding="utf-8")
     section = text.partition("## The tables of a sweep")[2]
-    derived = {f"{name}_{part}" for name in SPREADS for part in ("mean", "min", "max")}
-    for name in (*SPREADS, *(set(COLUMNS) - derived), "run", "selects", "selected_for"):
+    derived = {f"{name}_{part}" for name in PER_PEER for part in ("mean", "min", "max")}
+    for name in (*PER_PEER, *(set(COLUMNS) - derived), "run", "selects", "selected_for"):
         assert f"`{name}`" in section, name
 
 
