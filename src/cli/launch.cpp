@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <stdlib.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -114,7 +115,7 @@ Result<int> execute(LaunchCommand command) {
   std::optional<MeetingFolder> meeting;
   const net::NetOptions& given = config.net;
   if (given.peers.empty() && given.rendezvous.empty() && given.seeds.empty()) {
-    if (hosts.front().is_local()) {
+    if (std::ranges::all_of(hosts, &LaunchHost::is_local)) {
       GOSSAMER_TRY(MeetingFolder folder, MeetingFolder::make());
       command.config.overrides.push_back("net.rendezvous=" + folder.path());
       meeting.emplace(std::move(folder));

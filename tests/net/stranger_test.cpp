@@ -255,7 +255,7 @@ TEST_CASE("a hello with a wrong run, id or hash ends no process that waits") {
 TEST_CASE("a stranger at a partner's address does not end a process that others have accepted") {
   World world(3);
   Process& zero = world.add({0}, {{0, 1}, {0, 2}});
-  Process& one = world.add({1}, {{0, 1}});
+  world.add({1}, {{0, 1}});
   std::vector<std::shared_ptr<HandshakeStream>> answered;
   auto squatter = listen(world.scheduler, {"127.0.0.1", 0}, [&](std::unique_ptr<Socket> socket) {
     answered.push_back(std::make_shared<HandshakeStream>(world.scheduler, std::move(socket), 1h,
@@ -263,13 +263,19 @@ TEST_CASE("a stranger at a partner's address does not end a process that others 
     answered.back()->write(encode_rejection(HandshakeResult::wrong_run), [] {});
   });
   Rendezvous stranger(world.folder.path(), "run-1");
-  REQUIRE(one.network->start().ok());
+  REQUIRE(world.processes.back()->network->start().ok());
   REQUIRE(zero.network->start().ok());
   world.run_until([&] { return zero.network->connected(0, 1); });
+  bool ends = false;
+  SUBCASE("and that are connected") {}
+  SUBCASE("and that have ended since") { ends = true; }
+  if (ends) world.processes.pop_back();
+  if (ends) world.run_until([&] { return !zero.network->connected(0, 1); });
   REQUIRE(stranger.announce({2}, squatter.value()->address()).ok());
   world.run_until([&] { return answered.size() >= 3; });
   CHECK(zero.faults.empty());
   CHECK(zero.said("rejected this peer: its run is not ours, run-1"));
+  if (ends) REQUIRE(world.add({1}, {{0, 1}}).network->start().ok());
   Process& two = world.add({2}, {{0, 2}});
   REQUIRE(two.network->start().ok());
   world.run_until([&] { return zero.network->joined() && two.network->joined(); });

@@ -124,6 +124,17 @@ def test_machines_are_reached_through_ssh(gossamer: Path, folder: Path) -> None:
     assert final_hash(gossamer, folder, "net") == expected_hash(gossamer, folder)
 
 
+def test_a_folder_of_this_machine_is_not_shared_with_others(gossamer: Path, folder: Path) -> None:
+    """They meet at the address of the first host instead, which needs keys or net.insecure."""
+    (folder / "mixed.txt").write_text(
+        "localhost address=10.0.0.5 slots=3\nnode2\n", encoding="utf-8"
+    )
+    ssh = ("--ssh", f"{folder}/fake_ssh")
+    code, _, err = launch(gossamer, folder, *ssh, hosts="mixed.txt")
+    assert code == 2 and "10.0.0.5:" in err and "net.insecure" in err
+    assert not (folder / "fake_ssh.calls").exists()
+
+
 def test_the_others_go_on_when_a_process_is_killed(gossamer: Path, folder: Path) -> None:
     with started(gossamer, folder, "local.txt", LONG) as process:
         (victim,) = pids_of(folder, 2)

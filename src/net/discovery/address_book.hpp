@@ -17,6 +17,7 @@
 #include <random>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gossip/scheduler.hpp"
@@ -86,8 +87,9 @@ class AddressBook {
       return entry.second.record.standing == Standing::lost || holds(entry.second.record);
     });
   }
-  /// The last process that repeated a claim to an id of this process, from another address.
-  const std::optional<Rival>& rival() const { return rival_; }
+  /// The last process that has repeated a claim to an id of this process, from another address,
+  /// since the last call.
+  std::optional<Rival> take_rival() { return std::exchange(rival_, {}); }
 
  private:
   struct Entry {

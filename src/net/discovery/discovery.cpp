@@ -212,7 +212,7 @@ void Discovery::probe(const std::vector<AddressRecord>& records) {
 }
 
 void Discovery::report_rival() {
-  const auto& rival = book_.rival();
+  const auto rival = book_.take_rival();
   if (!rival) return;
   if (rival->has_priority) options_.on_prior_rival(rival->address);
   const gossip::Time now = scheduler_.now();

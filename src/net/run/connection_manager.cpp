@@ -145,9 +145,9 @@ void ConnectionManager::connect(Edge& edge, gossip::Time pause) {
   };
   options.on_rejected = [this, &edge](Error error) {
     // What answers at an address need not be a peer of this run. It ends this process only where
-    // no other peer has accepted it: a process with a wrong configuration is accepted by none.
-    const auto connected = [](const auto& entry) { return entry.second.connected(); };
-    if (edge.lost || std::ranges::any_of(state_.edges, connected)) {
+    // no other peer has ever accepted it: a process with a wrong configuration is accepted by none.
+    const auto accepted = [](const auto& entry) { return entry.second.sessions > 0; };
+    if (edge.lost || std::ranges::any_of(state_.edges, accepted)) {
       if (error.message != std::exchange(edge.last_rejection, error.message))
         state_.setup.message(error.message);
       return true;
