@@ -21,7 +21,7 @@ using Channel = std::uint16_t;
 
 /// The meaning of a chunk without values. A control message keeps its place among the chunks of its
 /// link. The first group belongs to the policies, the second to membership
-/// (gossip/membership/membership.hpp), and the last message to gossip/exchange/row_deadline.hpp.
+/// (gossip/membership/), and the last message to gossip/exchange/row_deadline.hpp.
 enum class ControlMessage : std::uint16_t {
   none = 0,            ///< the chunk carries values
   commit = 1,          ///< the exchange of `round` on this edge counts
@@ -35,15 +35,17 @@ enum class ControlMessage : std::uint16_t {
   resync = 8,          ///< a restored connection; the sender is in `round`
   request_state = 9,   ///< a restored connection; the sender joins and needs a row to begin with
   propose_round = 10,  ///< let the link take effect in `round`; the donor has done `donor_steps`
-  reject_round = 11,   ///< the proposed round has begun here: the sender is in `round`
-  waiting = 12,        ///< the sender waits for the rows of others: `chain`
+  reject_round = 11,   ///< the link can take effect here in the round after `round` at the earliest
+  catch_up = 12,       ///< peers that are connected to the sender leave out the rounds from `round`
+                       ///< up to `resumes_at`
+  waiting = 13,        ///< the sender waits for the rows of others: `chain`
 };
-inline constexpr std::uint16_t kControlMessages = 13;
+inline constexpr std::uint16_t kControlMessages = 14;
 /// A restored link takes effect at most this many rounds after the rounds of its ends, so the round
 /// of a control message lies at most this far beyond the last round of the run.
 inline constexpr Round kLargestMargin = Round{1} << 20;
 inline constexpr bool is_of_membership(ControlMessage message) {
-  return message >= ControlMessage::link_lost && message <= ControlMessage::reject_round;
+  return message >= ControlMessage::link_lost && message <= ControlMessage::catch_up;
 }
 
 inline constexpr bool has_link_state(ControlMessage message) {
@@ -71,6 +73,7 @@ struct ChunkHeader {
   ControlMessage control = ControlMessage::none;
   LinkState link_state = {};      ///< of link_lost and link_restored
   std::uint64_t donor_steps = 0;  ///< local steps that the donor has done; of propose_round
+  Round resumes_at = 0;           ///< of catch_up: the first round that is not left out
   std::uint8_t chain = 0;  ///< of waiting: peers that wait one behind the other, the sender first
 };
 

@@ -135,6 +135,9 @@ class Network {
   /// The rows of `there` are overdue; the effect is that of a protocol violation, but the peer is
   /// admitted again after net.row_timeout only, and after twice as long each further time.
   virtual void report_overdue(int here, int there, const Error& why) = 0;
+  /// The link between the pair is lost as by report_protocol_violation(), but no end is at fault:
+  /// it may be restored at once.
+  virtual void reset(int here, int there, const Error& why) = 0;
   /// Of a hosted peer.
   virtual SocketTraffic traffic(int peer) const = 0;
   /// Of the setup's pairs, those whose other end can read the rows of the peer here in the memory

@@ -145,6 +145,7 @@ Step next_step(Source& source) {
   header.link_state.reachability_only = (bytes.number(1) & 1) != 0;
   header.chain = static_cast<std::uint8_t>(bytes.number(1));
   header.donor_steps = bytes.number(4);
+  header.resumes_at = header.donor_steps % (1 << 16);
   if ((step.kind & 8) != 0) header.round = bytes.number(8);
   return step;
 }

@@ -26,6 +26,7 @@ class Network {
  public:
   static constexpr std::uint64_t kCodecSeed = 3;
   static constexpr Time kTick = std::chrono::milliseconds(10);
+  static constexpr Time kReconnection = std::chrono::milliseconds(3);
 
   Network(const std::string& kind, int n, std::size_t length, NetworkOptions options = {},
           const topology::WeightOptions& weights = {})
@@ -90,6 +91,7 @@ class Network {
     std::string why;
   };
   std::vector<Overdue> overdue;  ///< links that were lost because rows were overdue
+  int resets = 0;                ///< links that a peer made anew
   int finished = 0;
   std::set<int> stranded;  ///< peers that joined, and know that no partner is there to be asked
   Time virtual_time{0};
@@ -250,8 +252,14 @@ class Network::Run final : private EngineHooks {
   void tolerate_losses() {
     const auto partners =
         partners_of_all(algorithm_, *network_.schedule_, static_cast<int>(nodes_.size()));
-    for (const auto& group : groups_)
+    for (const auto& group : groups_) {
       group->tolerate_loss([&](int) { return Membership::Options{partners, options_.message}; });
+      group->exchange().faults().on_reset = [this](int here, int there, const Error&) {
+        ++network_.resets;
+        scheduler_.after(Time(0), [this, here, there] { lose_link(here, there); });
+        scheduler_.after(kReconnection, [this, here, there] { restore_link(here, there); });
+      };
+    }
   }
   void set_cut(int a, int b, bool cut) {
     counted_.at({a, b})->cut = counted_.at({b, a})->cut = cut;
@@ -370,6 +378,7 @@ inline Network& Network::run(const std::string& algorithm, const ParameterValues
   faults.clear();
   refused.clear();
   overdue.clear();
+  resets = 0;
   live.clear();
   finished = 0;
   Run run(*this, options_.codec_values, first, last, trainer);

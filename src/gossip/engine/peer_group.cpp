@@ -5,6 +5,7 @@
 
 #include "base/check.hpp"
 #include "gossip/process/options.hpp"
+#include "topology/graph.hpp"
 
 namespace gossamer::gossip {
 namespace {
@@ -14,6 +15,14 @@ ExchangeOptions completed(const GroupRequest& request, std::function<int(int)> g
   options.channels = channels_of(request.algorithm.rows(request.schedule), request.layout.length);
   options.gpu_of = std::move(gpu_of);
   return options;
+}
+
+/// Random matchings have no period, and are undirected.
+bool exchanges_both_ways(const topology::MixingSchedule& schedule) {
+  for (int t = 0; t < schedule.period(); ++t)
+    if (!topology::is_symmetric(topology::graph_of(*schedule.at(static_cast<Round>(t)))))
+      return false;
+  return true;
 }
 
 }  // namespace
@@ -54,7 +63,12 @@ void PeerGroup::connect_hosted(MakeLink make) {
 }
 
 void PeerGroup::tolerate_loss(const std::function<Membership::Options(int node)>& plan) {
-  for (const auto& engine : engines_) engine->tolerate_loss(plan(engine->id()));
+  const bool both_ways = exchanges_both_ways(exchange_.schedule());
+  for (const auto& engine : engines_) {
+    Membership::Options options = plan(engine->id());
+    options.exchanges_both_ways = both_ways;
+    engine->tolerate_loss(std::move(options));
+  }
 }
 
 void PeerGroup::join(const std::vector<std::pair<int, int>>& connected) {
@@ -63,6 +77,13 @@ void PeerGroup::join(const std::vector<std::pair<int, int>>& connected) {
   for (const int here : hosted_)
     for (const int there : algorithm_.partners(here, exchange_.schedule()))
       if (hosts(there)) engine(here).on_link_restored(there);
+}
+
+void PeerGroup::reset_link(int a, int b, const std::string& why) {
+  engine(a).on_link_lost(b, why);
+  engine(b).on_link_lost(a, why);
+  engine(a).on_link_restored(b);
+  engine(b).on_link_restored(a);
 }
 
 void PeerGroup::interrupt() {

@@ -56,6 +56,10 @@ class PeerGroup {
   /// nodes, and `connected`: pairs of a hosted node and a node of another process.
   void join(const std::vector<std::pair<int, int>>& connected);
 
+  /// Makes the link between two hosted nodes anew (FaultReporter::reset_link). Not from within a
+  /// call of theirs.
+  void reset_link(int a, int b, const std::string& why);
+
   /// The rounds that have begun are completed, at all nodes those that any of them has begun, for
   /// the others still need its messages; then the loops end. Only the first call counts.
   void interrupt();
@@ -66,7 +70,7 @@ class PeerGroup {
   /// Rounds that every hosted node has completed.
   Round rounds_done() const;
   /// The most rounds that a peer left out, because it was cut off and went on in the round of a
-  /// neighbour (Endpoint::rounds_left_out).
+  /// neighbour, or by catching up (Endpoint::rounds_left_out).
   Round rounds_left_out() const;
 
  private:

@@ -38,7 +38,8 @@ Status Endpoint::check_lead(const ChunkHeader& header) const {
   if (header.channel >= channels.size() || !channels[header.channel].mixed ||
       !on_membership_message)
     return {};
-  const Round base = std::max(round_, view_.present_since(header.from));
+  const Round base = std::max(
+      {round_, view_.present_since(header.from), catch_ups_.resumes_by(header.round, round_)});
   if (header.round <= base + *largest_lead_ || !exchanges_rows_both_ways(header.from)) return {};
   return protocol_error(header, fmt::format("this peer is in round {}, and a neighbour is at most "
                                             "{} rounds ahead",
@@ -88,7 +89,7 @@ void Endpoint::begin_at(Round first) {
 
 Round Endpoint::next_round(Round t, Round last) {
   const Round own = std::min(mixer_->next_round(t), last);
-  const Round next = std::max(own, std::min(minimum_next_, last));
+  const Round next = std::max(own, std::min(earliest_next(), last));
   rounds_left_out_ += next - own;
   round_ = next;
   if (next > t + 1 || next == last) mixer_->on_rounds_skipped(t + 1, next);

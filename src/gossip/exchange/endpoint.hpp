@@ -8,6 +8,7 @@
 #include <optional>
 #include <vector>
 
+#include "gossip/exchange/catch_up.hpp"
 #include "gossip/exchange/row_watch.hpp"
 #include "gossip/messaging/coded_messenger.hpp"
 #include "gossip/messaging/messenger.hpp"
@@ -29,6 +30,7 @@ class Endpoint {
   CodedMessenger& coded() { return coded_; }
   PeerView& view() { return view_; }
   Mixer& mixer() { return *mixer_; }
+  CatchUpPlan& catch_ups() { return catch_ups_; }
 
   // ---- events
   /// A chunk for this peer has arrived. An error names the protocol violation.
@@ -55,17 +57,17 @@ class Endpoint {
   /// `first` is this peer's first round, of a resumed run or of a run that it joins. Before any
   /// other round.
   void begin_at(Round first);
-  /// Ends round t, and returns the round that follows: t + 1, unless the policy or skip_to_round()
-  /// skips rounds. At most `last`, the number of rounds, which is no round itself: the neighbours
-  /// need not wait for this peer then.
+  /// Ends round t, and returns the round that follows: t + 1, unless the policy, skip_to_round() or
+  /// a catch-up skips rounds. At most `last`, the number of rounds, which is no round itself: the
+  /// neighbours need not wait for this peer then.
   Round next_round(Round t, Round last);
   /// The next round is `t` at least, if the run has such a round: the end of a run is reached by
   /// rounds that were done. Only of a peer without present neighbours until then.
   void skip_to_round(Round t);
-  /// Rounds that were left out because of skip_to_round().
+  /// Rounds that were left out because of skip_to_round() and of catch-ups.
   Round rounds_left_out() const { return rounds_left_out_; }
   /// The first round that may follow this one.
-  Round earliest_next() const { return std::max(round_ + 1, minimum_next_); }
+  Round earliest_next() const { return catch_ups_.next(std::max(round_ + 1, minimum_next_)); }
   /// The round that this peer is in.
   Round round() const { return round_; }
 
@@ -92,6 +94,7 @@ class Endpoint {
   std::unique_ptr<Mixer> mixer_;
   RowWatch watch_;
   std::optional<Round> largest_lead_;  ///< Mixer::largest_lead()
+  CatchUpPlan catch_ups_;
   std::optional<int> donor_;
   Round round_ = 0;
   Round minimum_next_ = 0;

@@ -64,12 +64,15 @@ Status LinkStateFlooding::receive(const ChunkHeader& header) {
   const Update update{
       {state.end, state.neighbour}, state.version, header.round, state.reachability_only};
   // Before anything is forwarded: the neighbours of this peer charge it for what it forwards.
-  if (is_news(update) && !received_[header.from].take(exchange_.scheduler().now(), largest_burst()))
-    return protocol_error(
-        header, fmt::format("it sends more than {:.0f} changes of links in {:g} s", largest_burst(),
-                            seconds(kRefillTime)));
+  if (is_news(update)) GOSSAMER_TRY_STATUS(charge(header));
   merge(update, header.from);
   return {};
+}
+
+Status LinkStateFlooding::charge(const ChunkHeader& header) {
+  if (received_[header.from].take(exchange_.scheduler().now(), largest_burst())) return {};
+  return protocol_error(header, fmt::format("it sends more than {:.0f} changes of links in {:g} s",
+                                            largest_burst(), seconds(kRefillTime)));
 }
 
 /// Too much has been forwarded in a short time. The states that are known when the timer fires are
@@ -142,6 +145,16 @@ void LinkStateFlooding::begin_lost() {
   for (const int partner : (*options_.partners)[static_cast<std::size_t>(peer)])
     table_.merge({peer, partner}, 1);
   reachable_ = 1;
+}
+
+void LinkStateFlooding::leave_out(Round from, Round to) {
+  const auto first = reinitialisations_.lower_bound(from), end = reinitialisations_.lower_bound(to);
+  const bool any = first != end;
+  reinitialisations_.erase(first, end);
+  // Its cause was lost before the news of it came here, and the news of that is under way.
+  if (const Round due = to + static_cast<Round>(table_.peers());
+      any && reinitialisations_.empty() && due < exchange_.options().rounds)
+    reinitialisations_.insert(due);
 }
 
 bool LinkStateFlooding::begin_round(Round t) {

@@ -41,6 +41,9 @@ struct MembershipOptions {
   std::function<void(const std::string&)> message = [](const std::string&) {};
   /// Receives each event, for the log.
   std::function<void(const MembershipEvent&)> on_event = [](const MembershipEvent&) {};
+  /// Whether in each round of the schedule two neighbours take each other's rows, or neither does.
+  /// Only then does a peer catch up (CatchUpFlooding).
+  bool exchanges_both_ways = false;
 };
 
 /// Thread: the scheduler's.
@@ -64,6 +67,9 @@ class LinkStateFlooding {
   /// Stores the state in a message that was checked, and forwards it if it is new. An error names
   /// the sender, which has sent more updates than a network of this size has.
   Status receive(const ChunkHeader& header);
+  /// Counts an announcement that is news here, of an update or a catch-up. An error names its
+  /// sender, which has sent more than a network of this size has.
+  Status charge(const ChunkHeader& header);
   /// Publishes the state of this peer's end of the link to `peer`, which changed in round t.
   void publish(int peer, Round t) { publish(peer, t, false); }
   /// Sends all states, and the reinitialisations that are due, to `peer`, whose link takes effect.
@@ -71,6 +77,9 @@ class LinkStateFlooding {
   /// This peer joins: all of its links count as lost.
   void begin_lost();
 
+  /// A catch-up took this peer from round `from` − 1 to round `to`. Reinitialisations that were due
+  /// in between fall away: the one that its cause schedules comes later.
+  void leave_out(Round from, Round to);
   /// This peer begins round t. Returns whether a reinitialisation of rows is due since the last
   /// call.
   bool begin_round(Round t);

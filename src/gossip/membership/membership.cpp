@@ -20,7 +20,9 @@ Membership::Membership(Exchange& exchange, Node& node, Options options)
       endpoint_(node.endpoint()),
       options_(std::move(options)),
       flooding_(exchange, node, options_,
-                [this](int partner) { return links_.at(partner).active; }) {
+                [this](int partner) { return links_.at(partner).active; }),
+      catch_ups_(exchange, endpoint_, options_, flooding_,
+                 [this](int partner) { return links_.at(partner).active; }) {
   for (const int partner : (*options_.partners)[static_cast<std::size_t>(endpoint_.peer())])
     links_[partner];
   endpoint_.on_membership_message = [this](const ChunkHeader& header) {
@@ -72,6 +74,8 @@ void Membership::on_link_restored(int peer) {
 Status Membership::on_control_message(const ChunkHeader& header) {
   if (!links_.contains(header.from)) return protocol_error(header, "it is no partner of this peer");
   if (!links_.at(header.from).up) return {};  // sent before the loss
+  if (header.control == ControlMessage::catch_up)
+    return links_.at(header.from).active ? catch_ups_.receive(header) : Status();
   return has_link_state(header.control) ? on_link_state(header) : on_handshake(header);
 }
 
@@ -138,7 +142,10 @@ Status Membership::on_start_point(const ChunkHeader& header) {
 /// rejection, the end that proposed before.
 void Membership::on_resync(int peer, Round peers_round, bool rejected) {
   if (!rejected && peer < endpoint_.peer()) return;
-  propose(peer, std::max(peers_round + 1, endpoint_.earliest_next()) + links_.at(peer).margin, 0);
+  const Round margin = links_.at(peer).margin;
+  propose(peer,
+          std::max(peers_round + 1 + margin, catch_ups_.first_agreeable(is_isolated()) + margin),
+          0);
 }
 
 /// Proposes that the link takes effect from round t on, which this peer has not started.
@@ -157,8 +164,8 @@ void Membership::withdraw_proposal(int peer) {
 }
 
 void Membership::on_proposal(int peer, Round first) {
-  if (first < endpoint_.earliest_next())
-    return send_control(peer, ControlMessage::reject_round, endpoint_.earliest_next() - 1);
+  if (const Round least = catch_ups_.first_agreeable(is_isolated()); first < least)
+    return send_control(peer, ControlMessage::reject_round, least - 1);
   // No neighbour waits for an isolated peer, so it may skip rounds.
   if (is_isolated()) endpoint_.skip_to_round(first);
   endpoint_.on_link_restored(peer, first);
@@ -179,6 +186,7 @@ void Membership::activate(int peer, Round first) {
   // every update of later rounds.
   flooding_.publish(peer, first);
   flooding_.send_all(peer);
+  catch_ups_.on_link_active(peer, first);
 }
 
 /// No neighbour waits for this peer in any round.
@@ -259,8 +267,11 @@ void Membership::notify() {
 // ---- calls of the engine
 
 task<bool> Membership::begin_round(Round t) {
+  catch_ups_.begin_round(t);
   const bool due = flooding_.begin_round(t);
   if (due && node_.conserves_sums()) co_await node_.reinitialise_sums();
+  // The next round may be one that is left out, and is known to be by this peer only.
+  if (catch_ups_.any_to_come()) co_return due;
   for (const int neighbour : std::exchange(joining_neighbours_, {})) {
     node_.send_state(neighbour);
     propose(neighbour, endpoint_.earliest_next(), node_.steps_done());

@@ -1,7 +1,8 @@
 // Membership: which links are up and which peers are reachable, as one peer knows it, and the
 // actions that follow: a mix continues without a lost neighbour, a restored link takes effect in a
-// round that neither end has started, a joining peer receives rows from a donor, and rows with a
-// conserved sum are reinitialised at a common round.
+// round that neither end has started, a part of the network catches up with one that is far ahead,
+// a joining peer receives rows from a donor, and rows with a conserved sum are reinitialised at a
+// common round.
 //
 // docs/MEMBERSHIP.md specifies the protocol: states, messages, invariants, diagrams.
 #pragma once
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "gossip/exchange/exchange.hpp"
+#include "gossip/membership/catch_up_flooding.hpp"
 #include "gossip/membership/link_state_flooding.hpp"
 #include "gossip/node/node.hpp"
 
@@ -119,6 +121,7 @@ class Membership {
   Options options_;
   std::map<int, PartnerLink> links_;
   LinkStateFlooding flooding_;
+  CatchUpFlooding catch_ups_;
   std::vector<int> joining_neighbours_;  ///< that asked for rows, in this order
   // Of a joining peer.
   bool joining_ = false;

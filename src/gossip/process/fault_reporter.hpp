@@ -45,6 +45,14 @@ class FaultReporter {
   /// Loses the link, as on_protocol_violation does, and keeps it lost for a while.
   std::function<void(int here, int there, const Error& why)> on_overdue;
 
+  /// The link between `here` and `there`, of this process or another, is to be made anew.
+  void reset_link(int here, int there, Error why) {
+    if (on_reset) on_reset(here, there, why);
+    else fault(std::move(why));
+  }
+  /// Loses the link at both ends, and restores it; later, from the scheduler's loop.
+  std::function<void(int here, int there, const Error& why)> on_reset;
+
   bool is_hosted(int peer) const { return hosted_.contains(peer); }
 
  private:

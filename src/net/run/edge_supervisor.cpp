@@ -10,18 +10,29 @@ namespace gossamer::net {
 
 using namespace std::chrono_literals;
 
-EdgeSupervisor::~EdgeSupervisor() { state_.scheduler.cancel(violation_timer_); }
+EdgeSupervisor::~EdgeSupervisor() { state_.scheduler.cancel(ending_timer_); }
 
 void EdgeSupervisor::report_protocol_violation(const Edge& edge, std::string why) {
-  if (!edge.connected()) return;
-  violations_.push_back({edge.local, edge.remote, edge.sessions, std::move(why)});
-  if (violations_.size() > 1) return;
-  // The caller may be in the middle of a mix, and is notified of the lost link.
-  violation_timer_ = state_.scheduler.after(0ns, [this] {
-    for (Violation& violation : std::exchange(violations_, {}))
-      if (Edge& edge = state_.edges.at(violation.local, violation.remote);
-          edge.connected() && edge.sessions == violation.session)
-        edge.session->on_protocol_violation(std::move(violation.why));
+  if (edge.connected())
+    end_later({edge.local, edge.remote, edge.sessions, std::move(why), /*violates=*/true});
+}
+
+void EdgeSupervisor::reset(const Edge& edge, std::string why) {
+  if (edge.connected())
+    end_later({edge.local, edge.remote, edge.sessions, std::move(why), /*violates=*/false});
+}
+
+/// The caller may be in the middle of a mix, and is notified of the lost link.
+void EdgeSupervisor::end_later(Ending ending) {
+  endings_.push_back(std::move(ending));
+  if (endings_.size() > 1) return;
+  ending_timer_ = state_.scheduler.after(0ns, [this] {
+    for (Ending& ending : std::exchange(endings_, {})) {
+      Edge& edge = state_.edges.at(ending.local, ending.remote);
+      if (!edge.connected() || edge.sessions != ending.session) continue;
+      if (ending.violates) edge.session->on_protocol_violation(std::move(ending.why));
+      else edge.session->end(std::move(ending.why));
+    }
   });
 }
 

@@ -32,6 +32,8 @@ class EdgeSupervisor final : public SessionOwner {
   void report_protocol_violation(const Edge& edge, std::string why);
   /// Network::report_overdue.
   void report_overdue(Edge& edge, std::string why);
+  /// Network::reset.
+  void reset(const Edge& edge, std::string why);
 
   Status on_chunk(gossip::Chunk chunk) override;
   Status on_contribution(Session& session, std::string contribution) override;
@@ -42,11 +44,14 @@ class EdgeSupervisor final : public SessionOwner {
   void on_abort(Session& session, Error error) override;
 
  private:
-  struct Violation {
+  struct Ending {
     int local, remote;
     std::uint64_t session;  ///< Edge::sessions: the other end chooses the session's id
     std::string why;
+    bool violates;  ///< the other end has violated the protocol
   };
+
+  void end_later(Ending ending);
 
   bool on_session_end(Edge& edge, const Error& why);
   void connect_again(Edge& edge, gossip::Time pause);
@@ -56,8 +61,8 @@ class EdgeSupervisor final : public SessionOwner {
   AllGatherPhase& all_gather_;
   ConnectionManager& connections_;
   Shutdown& shutdown_;
-  std::vector<Violation> violations_;  ///< to be handled at violation_timer_
-  gossip::Scheduler::TimerId violation_timer_;
+  std::vector<Ending> endings_;  ///< of sessions, due at ending_timer_
+  gossip::Scheduler::TimerId ending_timer_;
 };
 
 }  // namespace gossamer::net

@@ -85,6 +85,10 @@ void TcpNetwork::report_protocol_violation(int here, int there, const Error& why
   supervisor_.report_protocol_violation(state_.edges.at(here, there), why.message);
 }
 
+void TcpNetwork::reset(int here, int there, const Error& why) {
+  supervisor_.reset(state_.edges.at(here, there), why.message);
+}
+
 void TcpNetwork::report_overdue(int here, int there, const Error& why) {
   supervisor_.report_overdue(state_.edges.at(here, there), why.message);
 }

@@ -31,6 +31,7 @@ class TcpNetwork final : public Network {
   gossip::Link& link(int from, int to) override { return state_.edges.at(from, to); }
   void report_protocol_violation(int here, int there, const Error& why) override;
   void report_overdue(int here, int there, const Error& why) override;
+  void reset(int here, int there, const Error& why) override;
   SocketTraffic traffic(int peer) const override { return state_.traffic.at(peer); }
   std::vector<std::pair<int, int>> lending_links() const override;
   void set_members(MemberList members) override { connections_.set_members(std::move(members)); }

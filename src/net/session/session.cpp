@@ -56,8 +56,13 @@ SessionOptions completed(SessionOptions options, gossip::Scheduler& scheduler) {
 }
 
 ControlFrame control_frame(const gossip::ChunkHeader& header) {
-  return {header.control,    header.round,       header.channel,
-          header.link_state, header.donor_steps, header.chain};
+  const bool catches_up = header.control == gossip::ControlMessage::catch_up;
+  return {header.control,
+          header.round,
+          header.channel,
+          header.link_state,
+          catches_up ? header.resumes_at : header.donor_steps,
+          header.chain};
 }
 
 gossip::ChunkHeader chunk_header(const FrameHeader& frame) {
@@ -73,7 +78,8 @@ gossip::ChunkHeader chunk_header(const FrameHeader& frame) {
     header.channel = control->channel;
     header.control = control->message;
     header.link_state = control->link_state;
-    header.donor_steps = control->donor_steps;
+    if (control->message == gossip::ControlMessage::catch_up) header.resumes_at = control->argument;
+    else header.donor_steps = control->argument;
     header.chain = control->chain;
   }
   return header;
@@ -256,7 +262,7 @@ void Session::give_up() {
   if (!transport_.writable()) transport_.abandon();
 }
 
-/// No connection will come. After its goodbye the other end owes nothing.
+/// After its goodbye the other end owes nothing.
 void Session::end(std::string sentence) {
   if (closed()) return;
   const bool expected = remote_.said_goodbye || state_ == State::aborting;

@@ -84,6 +84,8 @@ class Session final : private TransportUser {
   void abort(const Error* reason);
   /// Closes at once.
   void close();
+  /// Closes, and fails with the sentence unless the other end owes nothing.
+  void end(std::string sentence);
 
   /// Sends acknowledgements and heartbeats that are due, and runs the failure detector. `counted`:
   /// TickClock::advance.
@@ -112,7 +114,6 @@ class Session final : private TransportUser {
   Status on_content(Frame frame);
   void on_empty_frame();
   void reconnect_or_end(std::string sentence);
-  void end(std::string sentence);
 
   gossip::Scheduler& scheduler_;
   SessionOptions options_;

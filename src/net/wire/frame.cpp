@@ -62,7 +62,7 @@ void encode(const ControlFrame& control, Builder header) {
   fields.setMessage(static_cast<std::uint16_t>(control.message));
   fields.setRound(control.round);
   fields.setChannel(control.channel);
-  fields.setDonorSteps(control.donor_steps);
+  fields.setArgument(control.argument);
   fields.setChain(control.chain);
   const gossip::LinkState& link = control.link_state;
   fields.setLinkEnd(static_cast<std::uint16_t>(link.end));
@@ -111,7 +111,7 @@ ControlFrame decode_control(wire::FrameHeader::Control::Reader fields) {
   control.message = static_cast<gossip::ControlMessage>(fields.getMessage());
   control.round = fields.getRound();
   control.channel = fields.getChannel();
-  control.donor_steps = fields.getDonorSteps();
+  control.argument = fields.getArgument();
   control.chain = fields.getChain();
   control.link_state = {fields.getLinkEnd(), fields.getLinkNeighbour(), fields.getLinkVersion(),
                         fields.getReachabilityOnly()};

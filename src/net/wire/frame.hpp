@@ -67,7 +67,7 @@ struct ControlFrame {
   gossip::Round round = 0;
   gossip::Channel channel = 0;
   gossip::LinkState link_state = {};
-  std::uint64_t donor_steps = 0;
+  std::uint64_t argument = 0;  ///< of propose_round: donor_steps; of catch_up: resumes_at
   std::uint8_t chain = 0;
 
   bool operator==(const ControlFrame&) const = default;

@@ -31,7 +31,8 @@ struct FrameHeader {
       message @12 :UInt16;          # gossip::ControlMessage
       channel @13 :UInt16;
       round @14 :UInt64;
-      donorSteps @15 :UInt64;       # of propose_round
+      argument @15 :UInt64;         # of propose_round: the donor's local steps; of catch_up: the
+                                    # first round that is not left out
       linkVersion @16 :UInt32;      # of link_lost and link_restored, as the next three
       linkEnd @17 :UInt16;
       linkNeighbour @18 :UInt16;

@@ -179,6 +179,13 @@ Status NetworkRun::make_network() {
   host_->group().exchange().faults().on_overdue = [this](int here, int there, const Error& why) {
     network_->report_overdue(here, there, why);
   };
+  host_->group().exchange().faults().on_reset = [this](int here, int there, const Error& why) {
+    if (host_->group().hosts(there))
+      scheduler_.after(gossip::Time(0), [this, here, there, why] {
+        host_->group().reset_link(here, there, why.message);
+      });
+    else network_->reset(here, there, why);
+  };
   if (const std::string& members = setup_.config.net.members; !members.empty())
     members_watch_ = std::make_unique<MembersWatch>(
         scheduler_, members,

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "simulator/world/connection.hpp"
+#include "topology/graph.hpp"
 
 namespace gossamer::simulator {
 namespace {
@@ -58,6 +59,21 @@ Durations durations_of(const Scenario& scenario, const Protocol& protocol) {
 Time settling_time(const Scenario& scenario, const Protocol& protocol) {
   const Durations durations = durations_of(scenario, protocol);
   return from_seconds(6 * durations.trip + 2 * durations.round);
+}
+
+/// A part that is behind does four times the rounds in which an announcement reaches all peers, or
+/// leaves rounds out so that it does fewer; and as many again where a second part is behind it.
+std::optional<Time> longest_wait(const Scenario& scenario, const Protocol& protocol) {
+  const int period = protocol.schedule->period();
+  const bool waits = protocol.policy == Policy::sync || protocol.policy == Policy::stale;
+  if (!waits || period == 0 || !protocol.algorithm->requirements().lockstep) return std::nullopt;
+  for (int t = 0; t < period; ++t)
+    if (!topology::is_symmetric(topology::graph_of(*protocol.schedule->at(static_cast<Round>(t)))))
+      return std::nullopt;
+  const int distance = period + (protocol.policy == Policy::stale ? scenario.staleness - 1 : 0);
+  const int notice = (scenario.peers - 1) * distance + 1;
+  return from_seconds(8 * notice * durations_of(scenario, protocol).round) +
+         settling_time(scenario, protocol);
 }
 
 Time faults_end(const Scenario& scenario) {

@@ -56,7 +56,7 @@ void check_reinitialisation(const TraceIndex& index, Checks& checks);
 /// (reachability.cpp)
 void check_joins(const TraceIndex& index, Checks& checks);
 void check_reachability(const TraceIndex& index, Checks& checks);
-/// `liveness`, `freshness`: links that are there are used again. (liveness.cpp)
+/// `liveness`, `waiting`, `freshness`: links that are there are used again. (liveness.cpp)
 void check_liveness(const TraceIndex& index, Checks& checks);
 /// `sums`, `consensus`, `descent`, `optimum` of each component that is left. (convergence.cpp)
 void check_convergence(const TraceIndex& index, Checks& checks);

@@ -98,23 +98,24 @@ class Continuity {
     return row;
   }
 
-  /// A round follows the one before. A peer under `deadline`, or without a link that counts, may
-  /// leave rounds out.
+  /// A round follows the one before. A peer under `deadline` may leave rounds out, and so may peers
+  /// together: all those that links which count join, or one that has no such link.
   bool is_next(int a, const RoundRecord* before, const RoundRecord& record) const {
     if (before == nullptr)
       return record.round == index_.trace.first_round() || index_.incarnation(a).joins;
     if (record.round <= before->round) return false;
     if (index_.protocol.policy == Policy::deadline) return true;
     for (Round t = before->round + 1; t < record.round; ++t)
-      if (!is_alone(a, t)) return false;
+      if (!may_leave_out(a, t)) return false;
     return true;
   }
 
-  bool is_alone(int a, Round t) const {
+  bool may_leave_out(int a, Round t) const {
     for (const int j :
          index_.protocol.algorithm->partners(index_.peer_of(a), *index_.protocol.schedule))
       if (const LinkPeriod* link = index_.links().at(a, j, t);
-          link != nullptr && link->covers(t) && t >= link->entered)
+          link != nullptr && link->covers(t) && t >= link->entered &&
+          index_.record(link->other, t) != nullptr)
         return false;
     return true;
   }

@@ -36,6 +36,26 @@ class Liveness {
       }
   }
 
+  /// A peer that waits for a part of the network that is behind waits until that part has caught
+  /// up.
+  void check_waits() {
+    const std::optional<Time> limit = longest_wait(index_.scenario, index_.protocol);
+    if (!limit || quiet_.since == Time(0)) return;
+    for (const int a : component_) {
+      const RoundRecord* last = nullptr;
+      for (const RoundRecord& record : index_.incarnation(a).rounds) {
+        if (last != nullptr) {
+          const Time waited = record.began - std::max(last->began, quiet_.since);
+          checks_.expect(waited <= *limit, "waiting",
+                         "peer {} waits {:.3g} s in round {}, and {:.3g} s are enough for any part "
+                         "of the network to catch up",
+                         index_.peer_of(a), seconds(waited), last->round, seconds(*limit));
+        }
+        last = &record;
+      }
+    }
+  }
+
   /// Under `async` a row that has arrived is used in every round until a newer one arrives. The
   /// first row that b sends to `a` in quiescence leaves before b's next round begins, and has
   /// arrived a few round trips later.
@@ -156,6 +176,7 @@ void check_liveness(const TraceIndex& index, Checks& checks) {
   for (const Component& component : components_of(index)) {
     Liveness liveness(index, component, checks);
     liveness.check_use();
+    liveness.check_waits();
     liveness.check_freshness();
     liveness.check_exchanges();
   }

@@ -158,6 +158,34 @@ void draw_interrupts(const std::vector<FaultKind>& families, double horizon, Sce
   }
 }
 
+/// In some seeds two parts of the network are apart for long, and one of them has slow processes:
+/// it is far behind when they meet. These draws have a stream of their own, so that all other
+/// scenarios stay what they were.
+void draw_parts(Scenario& s) {
+  RandomStream random(s.seed, kNoPeer, Purpose::scenario, 8);
+  Draws draw(random);
+  const auto protocol = build_protocol(s).value();
+  if (!draw.chance(0.15) || (s.policy != "sync" && s.policy != "stale") || s.processes() < 3 ||
+      !protocol.algorithm->requirements().tolerates_peer_loss || s.algorithm == "ad_psgd" ||
+      s.rounds > 150)
+    return;
+  const double round_seconds =
+      (s.steps.step_ms * s.steps.local_steps + s.network.latency_ms + s.network.jitter_ms) / 1e3;
+  s.network.failure_timeout = std::min(s.network.failure_timeout, 8 * round_seconds);
+  Fault apart{.kind = FaultKind::partition, .at = draw.real(0, 20 * round_seconds)};
+  apart.process = draw.whole(0, s.processes() - 2);
+  apart.lasts = draw.real(100, 400) * round_seconds;
+  s.rounds += draw.whole(200, 600);
+  s.faults.push_back(to_string(apart));
+  // The part up to this process, or the part beyond it.
+  const bool beyond = draw.chance(0.5);
+  for (int process = 0; process < s.processes(); ++process) {
+    if ((process > apart.process) != beyond || draw.chance(0.3)) continue;
+    Fault slow{.kind = FaultKind::slow, .process = process, .amount = draw.wide(2, 10)};
+    s.faults.push_back(to_string(slow));
+  }
+}
+
 }  // namespace
 
 Scenario draw_scenario(std::uint64_t seed, const std::vector<FaultKind>& all_families) {
@@ -206,6 +234,7 @@ Scenario draw_scenario(std::uint64_t seed, const std::vector<FaultKind>& all_fam
     if (death && ++deaths >= s.processes()) continue;  // one process at least survives
     s.faults.push_back(to_string(fault));
   }
+  if (faulty) draw_parts(s);
   draw_interrupts(interrupts, horizon, s);
   return s;
 }

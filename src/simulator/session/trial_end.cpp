@@ -124,7 +124,8 @@ void TrialEnd::receive(const SentFrame& came) {
       came.header.offset == sent.header.offset && came.header.total == sent.header.total &&
       came.header.control == sent.header.control &&
       came.header.link_state == sent.header.link_state &&
-      came.header.donor_steps == sent.header.donor_steps;
+      came.header.donor_steps == sent.header.donor_steps &&
+      came.header.resumes_at == sent.header.resumes_at;
   if (!same)
     context_.add_violation(
         fmt::format("frame {1} at peer {0} is not what was sent: kind {2} of round {3}, and not "
@@ -160,6 +161,10 @@ void TrialEnd::send_next() {
     ChunkHeader header =
         control_header(number_, 1 - number_, ControlMessage::propose_round, round_);
     header.donor_steps = random.below(1000);
+    if (header.donor_steps % 2 == 1) {
+      header.control = ControlMessage::catch_up;
+      header.resumes_at = std::exchange(header.donor_steps, 0);
+    }
     sent_.push_back({net::FrameKind::control, header, hash_of(std::span<const float>())});
     session_->send(Chunk(header, {}, {}));
   }

@@ -6,6 +6,10 @@
 #include <cmath>
 #include <memory>
 #include <span>
+#include <utility>
+
+#include "simulator/world/connection.hpp"
+#include "simulator/world/connection_table.hpp"
 
 namespace gossamer::simulator {
 
@@ -125,10 +129,24 @@ void Runtime::tolerate_loss() {
           world_.recorder().log_event(fmt::format("peer {}: {}", peer, line));
         }};
   });
+  group_.exchange().faults().on_reset = [this](int here, int there, const Error& why) {
+    scheduler_.after(Time(0), [this, here, there, why] { reset_link(here, there, why.message); });
+  };
   for (const int peer : group_.hosted())
     for (const int to : (*partners)[static_cast<std::size_t>(peer)])
       if (!group_.hosts(to))
         group_.exchange().connect(peer, to, world_.connections().link(peer, to));
+}
+
+void Runtime::reset_link(int here, int there, const std::string& why) {
+  if (!group_.hosts(there)) return world_.connections().between(here, there).lose(here, why);
+  TraceRecorder& recorder = world_.recorder();
+  for (const bool restored : {false, true})
+    for (const auto& [end, other] : {std::pair(here, there), std::pair(there, here)})
+      recorder.trace().links.push_back({restored, recorder.incarnation_of(end),
+                                        recorder.incarnation_of(other), 0,
+                                        group_.exchange().endpoint(end).round(), world_.now()});
+  group_.reset_link(here, there, why);
 }
 
 }  // namespace gossamer::simulator

@@ -58,6 +58,7 @@ class Runtime {
   GroupRequest request(const ProcessPlan& plan);
   void restore(const std::vector<SavedState>& states);
   void tolerate_loss();
+  void reset_link(int here, int there, const std::string& why);
 
   World& world_;
   ProcessScheduler scheduler_;

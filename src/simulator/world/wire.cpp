@@ -193,7 +193,7 @@ void Wire::deliver(Frame frame) {
   world_.recorder().add_to_hash(
       {static_cast<std::uint64_t>(header.from) << 32 | static_cast<std::uint64_t>(header.to),
        header.round, channel << 32 | static_cast<std::uint64_t>(header.control), header.offset,
-       header.total | subject | header.donor_steps,
+       header.total | subject | header.donor_steps | header.resumes_at,
        static_cast<std::uint64_t>(world_.now().count())});
   Chunk chunk =
       frame.values.empty() ? Chunk(header, {}, {}) : window_.hold(header, std::move(frame.values));

@@ -3,57 +3,12 @@
 #include <limits>
 #include <set>
 
-#include "gossip/links/simulated_link.hpp"
-#include "gossip/membership/membership.hpp"
-#include "tests/gossip/test_util.hpp"
+#include "tests/gossip/membership/lone_peer.hpp"
 
 using namespace gossamer;
 using namespace gossamer::gossip;
 using namespace gossamer::gossip::testing;
 using namespace std::chrono_literals;
-
-namespace {
-
-constexpr std::size_t kFloodedLength = 10;
-
-/// Peer `here` of a path of two or three; the test sends the messages of peer 0, or of the other of
-/// two.
-struct LonePeer {
-  explicit LonePeer(int here_in, int peers_in = 2) : here(here_in), peers(peers_in) {
-    if (peers == 2) exchange.connect(here, 1 - here, dead_end);
-  }
-  std::vector<std::vector<int>> partners() const {
-    if (peers == 2) return {{1}, {0}};
-    return {{1}, {0, 2}, {1}};
-  }
-  static ExchangeOptions of_hundred_rounds() {
-    ExchangeOptions options;
-    options.channels = channels_of({{.name = "x", .mixed = true}}, kFloodedLength);
-    options.rounds = 100;
-    return options;
-  }
-  Status receive(ControlMessage message, Round round, const LinkState& state = {}) {
-    return exchange.deliver(control_chunk(1 - here, here, message, round, state));
-  }
-
-  int here, peers;
-  VirtualScheduler scheduler;
-  InlineExecutor executor;
-  gpu::CpuDevice device{1};
-  Compute compute{scheduler, executor, device, nullptr, StepTimes{}};
-  std::unique_ptr<topology::MixingSchedule> matrices = schedule("path", peers);
-  ExchangeOptions options = of_hundred_rounds();
-  Exchange exchange{scheduler, compute, *matrices, options, {here}, [](const Error&) {}};
-  SimulatedPort port;
-  SimulatedLink dead_end{scheduler, exchange, {1h, 0}, port, port, [](const Error&) {}};
-  Rows<float> rows{2, kFloodedLength};
-  std::vector<RowSpec> specs{{.name = "x", .mixed = true}};
-  Node node{exchange, here, peers, specs, {{rows.row(0)}, {rows.row(1)}, {}, {}}};
-  Membership membership{
-      exchange, node, {std::make_shared<const std::vector<std::vector<int>>>(partners())}};
-};
-
-}  // namespace
 
 TEST_CASE(
     "an impossible message about rounds and proposals is a protocol violation, and has no other "
