@@ -70,6 +70,34 @@ Status read_folder(const fs::path& folder,
   return {};
 }
 
+/// The last line of a file, if it ends with a line end and is no longer than an end record may be.
+std::string last_line(const InputFile& file) {
+  constexpr std::uint64_t kMost = 4 << 20;
+  std::string text(std::min(file.bytes(), kMost), '\0');
+  if (!file.read_exactly(file.bytes() - text.size(), text).ok() || !text.ends_with('\n')) return {};
+  text.pop_back();
+  const std::size_t before = text.rfind('\n');
+  return before == std::string::npos ? std::string() : text.substr(before + 1);
+}
+
+/// The nodes of a process that has finished the run; none if its log does not say so.
+std::vector<int> finished_nodes_of(const fs::path& path, int lowest, const std::string& run_id) {
+  auto file = InputFile::open(path);
+  if (!file.ok()) return {};
+  const std::string end = last_line(*file);
+  LineReader lines(std::move(file).value());
+  const auto first = lines.next();
+  if (!first.ok() || !*first) return {};
+  auto header = parse_json(**first), last = parse_json(end);
+  ProcessLog log;
+  log.lowest_peer = lowest;
+  if (!header.ok() || !last.ok() || read_header(log, std::move(header).value())) return {};
+  const bool finished = !check_record(*last, log.hosted, log.models.size()) &&
+                        last->at("record") == "end" && last->at("reason") == "finished";
+  if (!finished || log.header.at("run_id") != run_id) return {};
+  return log.hosted;
+}
+
 }  // namespace
 
 Result<std::optional<ProcessLog>> read_log(
@@ -124,6 +152,17 @@ Result<std::vector<ProcessLog>> read_logs(
   std::sort(logs.begin(), logs.end(),
             [](const ProcessLog& a, const ProcessLog& b) { return a.lowest_peer < b.lowest_peer; });
   return logs;
+}
+
+std::vector<int> finished_nodes(const fs::path& folder, const std::string& run_id) {
+  std::vector<int> finished;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error))
+    if (const auto number = log_number(entry.path()))
+      for (const int node : finished_nodes_of(entry.path(), *number, run_id))
+        finished.push_back(node);
+  std::ranges::sort(finished);
+  return finished;
 }
 
 }  // namespace gossamer::peer

@@ -142,6 +142,9 @@ Staging::Hooks NetworkRun::staging_hooks() {
 net::NetworkSetup NetworkRun::network_setup() {
   net::NetworkSetup network;
   network.options = setup_.config.net;
+  if (startup_.finished() != Startup::Finished::nothing)
+    network.options.join_timeout =
+        std::min(network.options.join_timeout, network.options.failure_timeout);
   network.credentials = std::move(credentials_);
   network.identity = identity_of(setup_);
   network.hosted = request_.hosted;
@@ -321,14 +324,15 @@ Status NetworkRun::finish(bool began) {
   Recorder& recorder = startup_.recorder();
   if (!began || was_never_whole()) {
     recorder.discard();
-    return *host_->error();
+    const Error& why = *host_->error();
+    return why.kind == ErrorKind::join_timeout ? startup_.nobody_came(why) : Status(why);
   }
   // Rounds that were left out are no part of a complete run.
   if (const gossip::Round left_out = host_->group().rounds_left_out();
       left_out > 0 && !host_->error())
     host_->fail(
         {ErrorKind::lost_peer,
-         fmt::format("the run is not complete: peer {} was cut off from all neighbours, and "
+         fmt::format("the run is not complete: peer {} was cut off from others, and "
                      "left out {} of {} rounds to go on in theirs",
                      fmt::join(request_.hosted, ", "), left_out, setup_.config.run.rounds)});
   const HostView rows(*setup_.device, host_->parameter_rows());

@@ -1,8 +1,11 @@
 #include "peer/runtime/startup.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+
+#include "peer/log/run_files.hpp"
 
 namespace gossamer::peer {
 
@@ -13,6 +16,7 @@ Result<Startup> Startup::prepare(const Setup& setup, StartupRequest request) {
   const StartupRequest& options = startup.request_;
   GOSSAMER_TRY(startup.states_, find_resumable_states(setup, options.hosted, options.resume,
                                                       options.folder, options.message));
+  startup.look_for_finished();
   const bool is_new = options.resume.kind == ResumeChoice::Kind::none;
   const char* clock = options.clock == Host::Clock::virtual_time ? "virtual" : "real";
   const auto open_log = is_new ? Recorder::create : Recorder::reopen;
@@ -23,6 +27,28 @@ Result<Startup> Startup::prepare(const Setup& setup, StartupRequest request) {
                                    .folder = checkpoint_folder(setup.config, options.folder),
                                    .log = startup.recorder_->log_path()});
   return startup;
+}
+
+void Startup::look_for_finished() {
+  if (request_.clock == Host::Clock::virtual_time ||
+      request_.resume.kind == ResumeChoice::Kind::none)
+    return;
+  const std::vector<int> finished = finished_nodes(request_.folder, setup_->config.run_id());
+  if (std::ranges::includes(finished, request_.hosted)) finished_ = Finished::own;
+  else if (finished.size() + request_.hosted.size() == static_cast<std::size_t>(setup_->nodes()))
+    finished_ = Finished::by_others;
+}
+
+Status Startup::nobody_came(const Error& missing) const {
+  switch (finished_) {
+    case Finished::nothing: return missing;
+    case Finished::own: return {};
+    case Finished::by_others: break;
+  }
+  return Error{missing.kind,
+               fmt::format("peer {} came too late: by their logs in {}, all other peers have "
+                           "finished the run, and none was started again",
+                           fmt::join(request_.hosted, ", "), request_.folder.string())};
 }
 
 std::vector<gossip::Round> Startup::rounds() const {

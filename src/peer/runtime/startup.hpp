@@ -31,6 +31,16 @@ class Startup {
   /// and Recorder.
   static Result<Startup> prepare(const Setup& setup, StartupRequest request);
 
+  /// How much of the run was finished before this process was started again, by the logs of its
+  /// folder. Where each process has a folder of its own, they say nothing of the others.
+  enum class Finished {
+    nothing,   ///< all that is known
+    own,       ///< this process has done all rounds: it resumes only for others that have not
+    by_others  ///< all others have: they come back only if they are started again too
+  };
+  Finished finished() const { return finished_; }
+  /// Nobody came: what that means, where something was finished. `missing`: the error otherwise.
+  Status nobody_came(const Error& missing) const;
   Recorder& recorder() { return *recorder_; }
   /// Null if the run makes no checkpoints.
   Checkpointer* checkpointer() { return checkpointer_.get(); }
@@ -46,6 +56,7 @@ class Startup {
   void announce(gossip::Round round) const;
 
  private:
+  void look_for_finished();
   Status set_records_aside(gossip::Round round);
 
   Startup(const Setup& setup, StartupRequest request)
@@ -56,6 +67,7 @@ class Startup {
   std::map<gossip::Round, SavedStates> states_;  ///< by round
   std::unique_ptr<Recorder> recorder_;
   std::unique_ptr<Checkpointer> checkpointer_;
+  Finished finished_ = Finished::nothing;
 };
 
 }  // namespace gossamer::peer
