@@ -1,5 +1,6 @@
 """Reads the curves of one run from the logs of its processes."""
 
+import base64
 import json
 from collections import defaultdict
 from dataclasses import dataclass, field
@@ -155,7 +156,14 @@ def consensus_from_sketches(records: list[Record]) -> float:
 
     A count-sketch is linear and preserves squared norms in expectation (Charikar et al. 2002).
     """
-    matrix = np.array([record["sketch"] for record in records], dtype=float)
+    try:
+        sketches = [base64.b64decode(record["sketch"], validate=True) for record in records]
+        matrix = np.array([np.frombuffer(sketch, "<f4") for sketch in sketches], dtype=float)
+    except (TypeError, ValueError) as error:  # no text, no base64, or of unequal lengths
+        first = records[0]
+        raise LabError(
+            f"the sketches of the peers in round {first.get('round')} cannot be read: {error}"
+        ) from error
     centred = matrix - matrix.mean(axis=0)
     return float(np.sqrt((centred**2).sum(axis=1).mean()))
 

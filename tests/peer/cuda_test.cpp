@@ -5,6 +5,7 @@
 
 #include "gossip/algorithm.hpp"
 #include "gossip/codec.hpp"
+#include "peer/log/metrics.hpp"
 #include "tests/peer/cuda_test_util.hpp"
 
 using namespace gossamer;
@@ -208,7 +209,7 @@ TEST_CASE("latencies, asynchronous exchange, sketches and a misaligned row on a 
   const Left sketched =
       run_in(folder.path / "sketched", problem + Overrides{"log.sketch=on", "log.every=2"});
   CHECK(sketched.hash() == hash);
-  CHECK(sketched.records("round").back()["sketch"].size() == 1024);
+  CHECK(decode_sketch(sketched.records("round").back()["sketch"]).size() == 1024);
   const Left async = run_in(folder.path / "async",
                             problem + Overrides{"algorithm.policy=async", "sim.latency_ms=2"});
   CHECK_FALSE(async.stopped);

@@ -129,6 +129,23 @@ TEST_CASE("the estimated consensus distance is within 10 % of the exact one, ove
   }
 }
 
+TEST_CASE("an encoded sketch has the values, rounded to float32, or is none") {
+  const std::vector<double> numbers = normal(1024, 5);
+  std::vector<double> values = sketch({numbers.begin(), numbers.end()}, 3);
+  for (double& value : values) value = static_cast<float>(value);
+  CHECK(decode_sketch(encode_sketch(values)) == values);
+  for (std::size_t length = 1; length < 8; ++length) {
+    const std::vector<double> part(values.begin(), values.begin() + static_cast<long>(length));
+    CHECK(decode_sketch(encode_sketch(part)) == part);
+  }
+  CHECK(encode_sketch(std::vector{1.0}) == "AACAPw==");
+  CHECK(decode_sketch(encode_sketch(std::vector{1.0 + 1e-9})) == std::vector{1.0});
+  CHECK(encode_sketch(std::vector{1.0, std::nan("")}).empty());
+  CHECK(encode_sketch(std::vector{1e39}).empty());
+  for (const char* text : {"", "AAC", "AA*APw==", "\xff\xff\xff\xff"})
+    CHECK(decode_sketch(text).empty());
+}
+
 TEST_CASE("a consensus distance of 1e-6 of the mean can be estimated") {
   CHECK(worst_over_seeds([](std::uint64_t seed) {
           return along(ring_mode(16), normal(5000, seed), 1, 1.5e-6);
@@ -145,7 +162,7 @@ TEST_CASE("a whole run: estimates from the sketches in its log against its exact
   for (std::size_t t = 0; t < networks.size(); ++t) {
     std::vector<std::vector<double>> sketches;
     for (const Json& record : left.records("round"))
-      if (record["round"] == t) sketches.push_back(record["sketch"].get<std::vector<double>>());
+      if (record["round"] == t) sketches.push_back(decode_sketch(record["sketch"]));
     REQUIRE(sketches.size() == 16);
     CHECK(estimated_consensus_distance(sketches) ==
           doctest::Approx(networks[t]["consensus_distance"].get<double>()).epsilon(0.1));

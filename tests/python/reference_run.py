@@ -5,10 +5,13 @@ enough: it is flat around the optimum, so that a row at a tenth of the optimum's
 optimum has a loss that is only half a percent larger.
 """
 
+import base64
 import json
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+
+import numpy
 
 # A problem with one optimum: quadratics that differ between peers, with full gradients.
 QUADRATICS = (
@@ -50,7 +53,7 @@ def read_records(texts: Iterable[str]) -> RecordsByPeer:
         elif '"record":"round"' in line:
             r = json.loads(line)
             records.setdefault(r["peer"], {})[r["round"]] = PeerRecord(
-                tuple(r["sketch"]),
+                tuple(numpy.frombuffer(base64.b64decode(r["sketch"]), "<f4").tolist()),
                 r["test_loss"],
                 r["seconds"],
                 frozenset(missed.pop(r["peer"], ())),

@@ -9,11 +9,14 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
+#include <span>
 #include <string_view>
 #include <utility>
 
 #include "base/descriptor.hpp"
 #include "base/input_file.hpp"
+#include "net/tls/base64.hpp"
 #include "net/tls/openssl.hpp"
 
 namespace gossamer::net {
@@ -21,7 +24,6 @@ namespace gossamer::net {
 namespace {
 
 constexpr std::size_t kMaxKeyFileBytes = 4096;  // a key takes 119
-constexpr std::size_t kKeyTextBytes = 44;
 
 /// The text of a private key, erased from memory at the end.
 struct SecretText {
@@ -78,20 +80,15 @@ Status write_all(int file, const char* data, std::size_t size, const std::filesy
 }  // namespace
 
 std::string to_string(const PublicKey& key) {
-  std::array<unsigned char, kKeyTextBytes + 1> text;
-  EVP_EncodeBlock(text.data(), key.bytes.data(), static_cast<int>(key.bytes.size()));
-  return {reinterpret_cast<const char*>(text.data()), kKeyTextBytes};
+  return encode_base64(std::as_bytes(std::span(key.bytes)));
 }
 
 Result<PublicKey> parse_public_key(const std::string& text) {
-  std::array<unsigned char, kKeyTextBytes> bytes{};
-  const bool decoded =
-      text.size() == kKeyTextBytes &&
-      EVP_DecodeBlock(bytes.data(), reinterpret_cast<const unsigned char*>(text.data()),
-                      static_cast<int>(text.size())) == 33;  // 32 bytes and one of padding
-  PublicKey key;
-  std::copy_n(bytes.begin(), key.bytes.size(), key.bytes.begin());
-  if (decoded && to_string(key) == text) return key;
+  const auto bytes = decode_base64(text);
+  if (PublicKey key; bytes && bytes->size() == key.bytes.size()) {
+    std::memcpy(key.bytes.data(), bytes->data(), bytes->size());
+    return key;
+  }
   return invalid_error(
       fmt::format("'{}' is no public key: it is 44 characters of base64, which gossamer keygen "
                   "--show FILE prints",

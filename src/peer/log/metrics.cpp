@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/hash.hpp"
+#include "net/tls/base64.hpp"
 
 namespace gossamer::peer {
 
@@ -41,6 +42,21 @@ double estimated_consensus_distance(const std::vector<std::vector<double>>& sket
     for (const auto& sketch : sketches) sum += (sketch[k] - mean) * (sketch[k] - mean);
   }
   return std::sqrt(sum / static_cast<double>(sketches.size()));
+}
+
+std::string encode_sketch(std::span<const double> sketch) {
+  std::vector<float> values;
+  for (const double value : sketch) values.push_back(static_cast<float>(value));
+  if (!std::ranges::all_of(values, [](float value) { return std::isfinite(value); })) return {};
+  return net::encode_base64(std::as_bytes(std::span(values)));
+}
+
+std::vector<double> decode_sketch(const std::string& text) {
+  const auto bytes = net::decode_base64(text);
+  if (!bytes || bytes->size() % sizeof(float) != 0) return {};
+  std::vector<float> values(bytes->size() / sizeof(float));
+  std::ranges::copy(*bytes, std::as_writable_bytes(std::span(values)).begin());
+  return {values.begin(), values.end()};
 }
 
 std::string final_hash(const std::vector<std::string>& row_hashes) {

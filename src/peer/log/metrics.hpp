@@ -24,6 +24,12 @@ double distance_to_optimum(const RowViews& rows, std::span<const double> optimum
 /// (gpu/device.hpp), which all have the same length.
 double estimated_consensus_distance(const std::vector<std::vector<double>>& sketches);
 
+/// A sketch as the log has it: base64 of its values as little-endian float32. Empty if one of them
+/// is not finite then.
+std::string encode_sketch(std::span<const double> sketch);
+/// The values of an encoded sketch; empty if the text is none.
+std::vector<double> decode_sketch(const std::string& text);
+
 /// The hash of the peers' row hashes, in peer order. Two runs have the same final hash if and only
 /// if all parameters are bit-identical (up to hash collisions).
 std::string final_hash(const std::vector<std::string>& row_hashes);

@@ -187,14 +187,12 @@ bool Recorder::records_sketch() const {
   return setting == "on" || (setting == "auto" && !hosts_all());
 }
 
-std::vector<double> Recorder::sketch(std::span<const float> row) const {
+std::string Recorder::sketch(std::span<const float> row) const {
   std::vector<double> values(gpu::sketch_length(row.size()));
   const gpu::SketchRequest<float> request{row.data(), row.size(), setup_.config.run.seed,
                                           values.data()};
   setup_.device->execute(std::span(&request, 1));
-  const bool finite =
-      std::all_of(values.begin(), values.end(), [](double value) { return std::isfinite(value); });
-  return finite ? values : std::vector<double>();
+  return encode_sketch(values);
 }
 
 Status Recorder::round(const RoundMetrics& metrics) {
@@ -216,8 +214,8 @@ Status Recorder::round(const RoundMetrics& metrics) {
   record["wait_seconds"] = metrics.times.wait_seconds;
   if (!is_server) record["mix_seconds"] = metrics.mix_seconds;
   if (!is_server && records_sketch())
-    if (std::vector<double> values = sketch(metrics.row); !values.empty())
-      record["sketch"] = std::move(values);
+    if (std::string encoded = sketch(metrics.row); !encoded.empty())
+      record["sketch"] = std::move(encoded);
   if (!is_server) add_privacy(metrics, record);
   if (const gossip::Staleness& staleness = metrics.staleness; staleness.pushes > 0) {
     const double mean = static_cast<double>(staleness.sum) / static_cast<double>(staleness.pushes);

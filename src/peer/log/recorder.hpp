@@ -141,8 +141,8 @@ class Recorder {
   std::size_t workers() const;
   bool hosts_all() const { return static_cast<int>(workers()) == setup_.workers(); }
   bool records_sketch() const;
-  /// The sketch of a row in device memory (gpu/device.hpp); empty if it is not finite.
-  std::vector<double> sketch(std::span<const float> row) const;
+  /// The encoded sketch of a row in device memory (gpu/device.hpp); empty if it is not finite.
+  std::string sketch(std::span<const float> row) const;
   /// Writes a record; an error says what the user should do with the folder.
   Status write(const Json& record);
   Status network_record(gossip::Round round, const RowViews& rows);

@@ -1,5 +1,6 @@
 """The report of a sweep: figures, page and table, and warnings on missing runs."""
 
+import base64
 import io
 import math
 import re
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 from lab.conditions import read_conditions
 from lab.curves import consensus_from_sketches, read_curves
+from lab.errors import LabError
 from lab.figures import ReportFigure, bytes_text, curve_figure, number_text
 from lab.metric import CONSENSUS, choose_metric
 from lab.page import inline_svg
@@ -200,11 +202,21 @@ def test_networked_runs_show_the_sketched_consensus(lab: Any, tmp_path: Path) ->
 
 
 def test_consensus_from_full_rank_sketches_is_exact() -> None:
-    rows = np.random.default_rng(0).normal(size=(5, 7))
+    rows = np.random.default_rng(0).normal(size=(5, 7)).astype("<f4").astype(float)
     exact = math.sqrt(np.mean(np.sum((rows - rows.mean(axis=0)) ** 2, axis=1)))
-    assert consensus_from_sketches([{"sketch": row.tolist()} for row in rows]) == pytest.approx(
-        exact
-    )
+    records = [
+        {"round": 3, "sketch": base64.b64encode(row.astype("<f4").tobytes()).decode()}
+        for row in rows
+    ]
+    assert consensus_from_sketches(records) == pytest.approx(exact)
+
+
+@pytest.mark.parametrize("sketch", ["AAAA*===", "AAAA", "AACAPw==", [1.0, 2.0], None])
+def test_a_damaged_sketch_is_named(sketch: Any) -> None:
+    whole = base64.b64encode(np.ones(7, "<f4").tobytes()).decode()
+    records = [{"round": 3, "sketch": whole}, {"round": 3, "sketch": sketch}]
+    with pytest.raises(LabError, match="sketches of the peers in round 3 cannot be read"):
+        consensus_from_sketches(records)
 
 
 def test_text_of_numbers() -> None:

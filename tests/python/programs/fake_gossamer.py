@@ -6,11 +6,13 @@ program does not. The seed selects a failure: 13 fails, 14 succeeds without a su
 ends, and 16 writes an incomplete summary. A step size above 1 diverges.
 """
 
+import base64
 import json
 import math
 import os
 import random
 import signal
+import struct
 import sys
 import time
 import tomllib
@@ -147,7 +149,8 @@ def round_record(config, report, t, peer, noise):
     }
     if config.get("log", {}).get("sketch") == "on":
         side = -1 if peer % 2 else 1
-        record["sketch"] = [1.0 + side * now["consensus"], 2.0]
+        sketch = struct.pack("<2f", 1.0 + side * now["consensus"], 2.0)
+        record["sketch"] = base64.b64encode(sketch).decode()
     return record
 
 
