@@ -54,8 +54,9 @@ bool CatchUpFlooding::includes(int peer, const CatchUp& catch_up) const {
 Status CatchUpFlooding::receive(const ChunkHeader& header) {
   const CatchUp news{header.round, header.resumes_at};
   if (!notice_) return protocol_error(header, "it announces a catch-up in a run that has none");
-  const Round furthest =
-      std::max(endpoint_.round(), endpoint_.catch_ups().resumes_by(news.from, endpoint_.round()));
+  // A peer that was isolated may be about to skip to the round in which its link takes effect.
+  const Round furthest = std::max(endpoint_.earliest_next() - 1,
+                                  endpoint_.catch_ups().resumes_by(news.from, endpoint_.round()));
   if (news.from < *notice_ || news.from > furthest + 2 * *notice_ ||
       news.resumes_at < news.from + 2 * *notice_ || news.resumes_at >= exchange_.options().rounds ||
       !includes(header.from, news))

@@ -199,6 +199,20 @@ TEST_CASE("a catch-up that no peer can have announced is a protocol violation") 
   }
 }
 
+TEST_CASE("a peer that is about to skip to its neighbour's round hears of a catch-up there") {
+  LonePeer peer(1);
+  Endpoint& endpoint = peer.exchange.endpoint(1);
+  endpoint.begin_at(3);
+  peer.membership.on_link_lost(0, "its connection broke");
+  peer.membership.on_link_restored(0);
+  REQUIRE(peer.receive(ControlMessage::propose_round, 40).ok());
+  REQUIRE(peer.receive_catch_up(42, 80).ok());
+  CHECK(endpoint.next_round(3, 100) == 40);
+  CHECK(endpoint.next_round(40, 100) == 41);
+  CHECK(endpoint.next_round(41, 100) == 80);
+  CHECK(endpoint.rounds_left_out() == 36 + 38);
+}
+
 TEST_CASE("no peer leaves rounds out where a rule guards it from its neighbours") {
   const MixingRule rule = rule_of("median");
   LonePeer peer(1, 2, &rule);
