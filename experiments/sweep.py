@@ -84,6 +84,7 @@ def sweep(options: argparse.Namespace, argv: list[str]) -> int:
         program_command(config),
         options.config,
         {**constants, **threads(config, grid_axes.axes, options)},
+        options.keep_parameters,
     )
     rates = grid_axes.rates
     reported = [cell for cell in cells if not rates or cell.rate == rates[0]]

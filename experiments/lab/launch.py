@@ -30,6 +30,7 @@ class LaunchConfig:
     config: Path
     # Overrides of all cells: the constants of a sweep, and the number of threads.
     common: dict[str, str] = field(default_factory=dict)
+    keep_parameters: bool = False  # whether cells that have finished keep final-*.safetensors
 
 
 @dataclass(frozen=True)
@@ -201,6 +202,9 @@ class Job:
             return JobResult(
                 "failed", f"the run ended early: {summary.get('reason')}", self._seconds()
             )
+        if not self._launch_config.keep_parameters:  # nearly all of the cell; no table needs them
+            for parameters in self.cell.folder.glob("final-*.safetensors"):
+                parameters.unlink()
         return JobResult("finished", "", self._seconds())
 
     def _seconds(self) -> float:

@@ -60,6 +60,11 @@ def arguments(argv: list[str], description: str) -> argparse.Namespace:
         "--only", action="append", help="with --variants: use only this group; may be repeated"
     )
     parser.add_argument(
+        "--keep-parameters",
+        action="store_true",
+        help="keep the final parameters of the runs, nearly all of their size",
+    )
+    parser.add_argument(
         "--again", action="store_true", help="run every cell again, even if it has a result"
     )
     add_selection_options(parser)

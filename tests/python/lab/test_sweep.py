@@ -127,6 +127,18 @@ def test_a_sweep_runs_continues_and_writes_results(lab: Any, tmp_path: Path) -> 
     assert all(float(row["test_accuracy_mean"]) > 0 and row["final_hash"] for row in rows)
 
 
+@pytest.mark.parametrize("processes", [(), ("--processes",)], ids=["run", "peers"])
+def test_only_a_sweep_that_is_told_to_keeps_the_parameters(
+    lab: Any, tmp_path: Path, processes: tuple[str, ...]
+) -> None:
+    for out, options in (("out", ()), ("kept", ("--keep-parameters",))):
+        done = lab("sweep", "small.toml", "run.seed=0,1", "--out", out, *options, *processes)
+        assert done.returncode == 0, done.stderr
+    assert not list((tmp_path / "out").rglob("*.safetensors"))
+    kept = {path.parent.name for path in (tmp_path / "kept").rglob("final-*.safetensors")}
+    assert kept == {"seed0", "seed1"}
+
+
 def test_a_changed_configuration_is_run_again(lab: Any, tmp_path: Path) -> None:
     lab("sweep", "small.toml", "--out", "out")
     config = (tmp_path / "small.toml").read_text(encoding="utf-8")
