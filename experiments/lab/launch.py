@@ -4,9 +4,11 @@ A cell is either one `gossamer run` process, or one `gossamer peer` process per 
 of the algorithm, connected by TCP on this machine, followed by `gossamer collect`.
 
 Child processes have their own session, so that Ctrl-C reaches the sweep alone, which then stops
-them in order. Their messages go to files in the cell's folder: a process never blocks on a pipe.
+them in order. They end with the process that started them, even if that is killed. Their messages
+go to files in the cell's folder: a process never blocks on a pipe.
 """
 
+import ctypes
 import json
 import os
 import signal
@@ -20,6 +22,7 @@ from lab.cells import Cell, read_json
 INVALID, DIVERGED = 2, 8  # exit statuses: invalid configuration, run that diverged
 _GRACE_SECONDS = 15.0  # peers end within 10 s after one of them has failed
 _TAIL_BYTES = 65536
+_PR_SET_PDEATHSIG = 1  # of prctl(2): the signal that a process gets when its parent ends
 
 
 @dataclass(frozen=True)
@@ -151,6 +154,7 @@ class Job:
         return all(process.poll() is not None for _, process in self._processes)
 
     def _start(self, stage: str, arguments: list[str]) -> None:
+        prctl = ctypes.CDLL(None).prctl
         with (self.cell.folder / f"stderr-{stage}.txt").open("wb") as messages:
             process = subprocess.Popen(
                 [*self._launch_config.command, *arguments],
@@ -158,6 +162,7 @@ class Job:
                 stdout=subprocess.DEVNULL,
                 stderr=messages,
                 start_new_session=True,
+                preexec_fn=lambda: prctl(_PR_SET_PDEATHSIG, signal.SIGKILL),
             )
         self._processes.append((stage, process))
 
