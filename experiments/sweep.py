@@ -18,6 +18,9 @@ same command without --shard for this folder. It runs what is missing and writes
     mkdir -p runs/NAME && cp -r runs/NAME-*-of-2/. runs/NAME
     sweep.py CONFIG AXES                    # into runs/NAME
 
+With --on, the runs are on workers of Dask, which may be jobs of a batch system such as Slurm. All
+workers must see the folder of the sweep, the configuration and the program at the same paths.
+
 Exit status: 0; 1 if a run failed; 2 for an invalid command; 130 if interrupted.
 """
 
@@ -28,6 +31,8 @@ import platform
 import shlex
 import signal
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
@@ -71,8 +76,32 @@ def main(argv: list[str]) -> int:
 
 
 def sweep(options: argparse.Namespace, argv: list[str]) -> int:
+    with runs_where(options) as run_cells:
+        return sweep_with(run_cells, options, argv)
+
+
+RunCells = Callable[[RunnerOptions, list[Cell], dict[str, JobResult]], None]
+
+
+@contextmanager
+def runs_where(options: argparse.Namespace) -> Iterator[RunCells]:
+    """What runs the cells: processes of this machine, or workers of Dask."""
+    given_scheduler = (options.on or "").startswith("dask:")
+    if options.jobs is not None and given_scheduler:
+        raise LabError(f"-j {options.jobs}: --on {options.on} uses the workers that are there")
+    options.jobs = 1 if options.jobs is None else options.jobs
     if options.jobs < 1:
         raise LabError(f"-j {options.jobs}: the number of parallel runs must be at least 1")
+    if not options.on:
+        yield run_all
+        return
+    from lab.on_dask import DaskWorkers
+
+    with DaskWorkers(options.on, options.jobs) as workers:
+        yield workers.run_all
+
+
+def sweep_with(run_cells: RunCells, options: argparse.Namespace, argv: list[str]) -> int:
     shard = parse_shard(options.shard) if options.shard else None
     out = options.out or Path("runs") / default_name(options.config.stem, shard)
     constants = parse_constants(options.set)
@@ -102,7 +131,8 @@ def sweep(options: argparse.Namespace, argv: list[str]) -> int:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             raise LabError(f"another sweep is running in {out}") from error
-        job = SweepJob(options, launch_config, config, metadata, build_hash(options.config, config))
+        build = build_hash(options.config, config)
+        job = SweepJob(run_cells, options, launch_config, config, metadata, build)
         return job.run(selecting, cells, out)
 
 
@@ -203,6 +233,7 @@ def lock_file(out: Path) -> TextIO:
 class SweepJob:
     """Runs the cells that have no result: those that select step sizes, then those reported."""
 
+    run_cells: RunCells
     options: argparse.Namespace
     launch_config: LaunchConfig
     config: dict[str, Any]
@@ -251,7 +282,7 @@ class SweepJob:
             self.launch_config, self.config, hashes, self.build, options.processes, options.jobs
         )
         try:
-            run_all(runner, pending, finished)
+            self.run_cells(runner, pending, finished)
         finally:
             results += [cell_result(cell, hashes[cell.name], finished) for cell in cells]
 
@@ -261,12 +292,13 @@ def threads(
 ) -> dict[str, str]:
     """Divides the cores among parallel runs, unless the user sets local.threads.
 
-    Results do not depend on the number of threads.
+    Results do not depend on the number of threads. A thread of a worker elsewhere has one core.
     """
     if "threads" in config.get("local", {}) or any(axis.key == "local.threads" for axis in axes):
         return {}
     cores = len(os.sched_getaffinity(0))
-    return {"local.threads": "1" if options.processes else str(max(1, cores // options.jobs))}
+    one = options.processes or options.on not in (None, "dask")
+    return {"local.threads": "1" if one else str(max(1, cores // options.jobs))}
 
 
 def report_existing(cells: list[Cell], pending: list[Cell], build: str, out: Path) -> None:
@@ -321,6 +353,7 @@ def describe(
         "shard": options.shard,
         "processes": options.processes,
         "jobs": options.jobs,
+        "on": options.on,
         "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
     }
 

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # Starts networks with real launchers, compares their final hash with that of one process, and kills
-# a process of a Slurm job that goes on without it. Checks the files of deploy/ for Kubernetes and
+# a process of a Slurm job that goes on without it. Runs a sweep on workers that are jobs of Slurm,
+# and loses one. Checks the files of deploy/ for Kubernetes and
 # Compose: the settings in processes of this machine, and the form against published schemas.
 #   tests/launchers.sh [ssh] [torchrun] [openmpi] [mpich] [slurm] [kubernetes]  no name: all
 # Needs the release build, Debian's openssh-server, python3-torch, openmpi-bin, mpich, slurmctld,
 # slurmd, slurm-client and munge, and root for Slurm, of which it starts four nodes here, in build/;
-# for the schemas PyPI.
+# for the sweep .venv (scripts/install.sh python), and for the schemas PyPI.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export GOSSAMER=$PWD/build/release/bin/gossamer
@@ -181,6 +182,30 @@ test_slurm() {
     echo "launchers: that is not 7 of 8, and the exit code of a killed process" >&2
     exit 1
   fi
+  test_slurm_sweep
+}
+
+# A sweep whose workers are jobs. The job of a worker is cancelled, and another one takes its place.
+test_slurm_sweep() {
+  local sweep=$PWD/experiments/sweep.py python=$PWD/.venv/bin/python job pid finished
+  local -x GOSSAMER_BIN=$GOSSAMER DASK_DISTRIBUTED__DEPLOY__LOST_WORKER_TIMEOUT=1s
+  local -x DASK_JOBQUEUE__SLURM__CORES=1 DASK_JOBQUEUE__SLURM__MEMORY=1GB
+  local -x DASK_JOBQUEUE__SLURM__JOB_DIRECTIVES_SKIP='["--mem"]'
+  local -x DASK_JOBQUEUE__SLURM__LOG_DIRECTORY=$work/slurm-workers
+  local -x DASK_JOBQUEUE__SLURM__WALLTIME=5:00
+  (cd "$work" && exec "$python" "$sweep" run.toml run.seed=0..7 --set run.rounds=6000 \
+    --on slurm -j 2 --out "$work/sweep") >"$work/sweep.log" 2>&1 &
+  pid=$!
+  for _ in $(seq 240); do
+    if grep -q finished "$work/sweep.log"; then break; fi
+    sleep 0.25
+  done
+  job=$(squeue --noheader --name=dask-worker --states=running --format=%A | head -n 1)
+  scancel --signal=KILL --full "$job"
+  wait "$pid" || { cat "$work/sweep.log" >&2; exit 1; }
+  finished=$(grep -c ',finished,' "$work/sweep/results.csv")
+  echo "Slurm, sweep      $finished of 8 runs are finished; job $job was lost"
+  [ "$finished" = 8 ] || exit 1
 }
 
 # The commands and the configuration of deploy/kubernetes.yaml, with folders and addresses of this

@@ -34,6 +34,8 @@ class LaunchConfig:
     # Overrides of all cells: the constants of a sweep, and the number of threads.
     common: dict[str, str] = field(default_factory=dict)
     keep_parameters: bool = False  # whether cells that have finished keep final-*.safetensors
+    # Where the program starts, if not in the folder of this process.
+    working_folder: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,7 @@ def check(launch_config: LaunchConfig, cell: Cell) -> tuple[int, str]:
     """The exit status and the message of the program; (0, "") if the cell can run."""
     done = subprocess.run(
         check_command(launch_config, cell),
+        cwd=launch_config.working_folder,
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -74,21 +77,40 @@ def check(launch_config: LaunchConfig, cell: Cell) -> tuple[int, str]:
 def node_count(launch_config: LaunchConfig, cell: Cell) -> int:
     """The number of peers and servers of a valid cell, which is its number of processes."""
     command = check_command(launch_config, cell, "--json")
-    found = json.loads(
-        subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=True).stdout
+    done = subprocess.run(
+        command,
+        cwd=launch_config.working_folder,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        check=True,
     )
+    found = json.loads(done.stdout)
     return int(found["peers"]) + int(found["servers"])
 
 
+def logged_fraction(folder: Path, rounds: int) -> float:
+    """The fraction of the rounds that the run in a folder has logged, 0 to 1."""
+    logs = sorted(folder.glob("log-*.jsonl"))
+    return min(_last_round(logs[0]) / max(rounds, 1), 1.0) if logs else 0.0
+
+
 class Job:
-    """A running cell. Call `poll` until it returns a result; `interrupt`, then `kill`, stop it."""
+    """A running cell. Call `poll` until it returns a result; `interrupt`, then `kill`, stop it.
+
+    Its processes inherit the open files `inherited`. The thread that creates the job must outlive
+    it: the system kills the processes when this thread ends.
+    """
 
     def __init__(
-        self, launch_config: LaunchConfig, cell: Cell, processes: int | None, rounds: int
+        self,
+        launch_config: LaunchConfig,
+        cell: Cell,
+        processes: int | None,
+        inherited: tuple[int, ...] = (),
     ) -> None:
         self.cell = cell
         self._launch_config = launch_config
-        self._rounds = max(rounds, 1)
+        self._inherited = inherited
         self._started = time.monotonic()
         self._first_failure: float | None = None
         self._collecting = processes is None  # `gossamer run` writes the summary itself
@@ -137,11 +159,6 @@ class Job:
             return None
         return self._result()
 
-    def fraction(self) -> float:
-        """The fraction of the rounds that are logged, 0 to 1."""
-        logs = sorted(self.cell.folder.glob("log-*.jsonl"))
-        return min(_last_round(logs[0]) / self._rounds, 1.0) if logs else 0.0
-
     def interrupt(self) -> None:
         self._signal(signal.SIGINT)
 
@@ -158,10 +175,12 @@ class Job:
         with (self.cell.folder / f"stderr-{stage}.txt").open("wb") as messages:
             process = subprocess.Popen(
                 [*self._launch_config.command, *arguments],
+                cwd=self._launch_config.working_folder,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=messages,
                 start_new_session=True,
+                pass_fds=self._inherited,
                 preexec_fn=lambda: prctl(_PR_SET_PDEATHSIG, signal.SIGKILL),
             )
         self._processes.append((stage, process))

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from lab.cells import Cell, merge, prepare_folder
-from lab.launch import Job, JobResult, LaunchConfig, node_count
+from lab.launch import Job, JobResult, LaunchConfig, logged_fraction, node_count
 from lab.progress import progress_reporter
 
-_POLL_SECONDS = 0.02
-_STOP_SECONDS = 15.0  # from the interrupt of a run until it is killed
+POLL_SECONDS = 0.02
+STOP_SECONDS = 15.0  # from the interrupt of a run until it is killed
 
 
 @dataclass(frozen=True)
@@ -34,9 +34,7 @@ def run_all(options: RunnerOptions, pending: list[Cell], finished: dict[str, Job
     try:
         while waiting or running:
             while waiting and len(running) < options.jobs:
-                cell = waiting.popleft()
-                prepare_folder(cell, options.hashes[cell.name], options.build)
-                running.append(start(options, cell))
+                running.append(start(options, waiting.popleft()))
             for job in list(running):
                 if result := job.poll():
                     running.remove(job)
@@ -45,30 +43,39 @@ def run_all(options: RunnerOptions, pending: list[Cell], finished: dict[str, Job
                     progress.message(
                         result_line(job.cell, result), routine=result.status == "finished"
                     )
-            progress.update(len(finished), {job.cell.name: job.fraction() for job in running})
-            time.sleep(_POLL_SECONDS)
+            progress.update(len(finished), fractions(options, [job.cell for job in running]))
+            time.sleep(POLL_SECONDS)
     finally:
         progress.close()
-        stop(running)
+        if running:
+            print(f"sweep: stopping {len(running)} run(s)", file=sys.stderr)
+            stop(running)
 
 
-def start(options: RunnerOptions, cell: Cell) -> Job:
-    rounds = merge(options.config, cell.overrides).get("run", {}).get("rounds")
+def start(options: RunnerOptions, cell: Cell, inherited: tuple[int, ...] = ()) -> Job:
+    """Starts the cell in its emptied folder."""
+    prepare_folder(cell, options.hashes[cell.name], options.build)
     processes = node_count(options.launch_config, cell) if options.processes else None
-    return Job(options.launch_config, cell, processes, rounds if isinstance(rounds, int) else 1)
+    return Job(options.launch_config, cell, processes, inherited)
+
+
+def fractions(options: RunnerOptions, running: list[Cell]) -> dict[str, float]:
+    """The names of the running cells, and which fraction of its rounds each has done."""
+    found = {}
+    for cell in running:
+        rounds = merge(options.config, cell.overrides).get("run", {}).get("rounds")
+        found[cell.name] = logged_fraction(cell.folder, rounds if isinstance(rounds, int) else 1)
+    return found
 
 
 def stop(running: list[Job]) -> None:
     """Interrupts every run, as Ctrl-C would, and kills those that have not ended in time."""
-    if not running:
-        return
-    print(f"sweep: stopping {len(running)} run(s)", file=sys.stderr)
     try:
         for job in running:
             job.interrupt()
-        deadline = time.monotonic() + _STOP_SECONDS
+        deadline = time.monotonic() + STOP_SECONDS
         while time.monotonic() < deadline and not all(job.ended() for job in running):
-            time.sleep(_POLL_SECONDS)
+            time.sleep(POLL_SECONDS)
     finally:
         for job in running:
             job.kill()

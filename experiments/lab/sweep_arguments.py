@@ -25,8 +25,14 @@ def arguments(argv: list[str], description: str) -> argparse.Namespace:
         metavar="section.key=value",
         help="a setting of all runs of the sweep; may be repeated",
     )
+    parser.add_argument("-j", "--jobs", type=int, help="number of runs in parallel (default 1)")
     parser.add_argument(
-        "-j", "--jobs", type=int, default=1, help="number of runs in parallel (default 1)"
+        "--on",
+        metavar="WHERE",
+        help="where the runs are: `dask` starts workers of Dask here, `dask:ADDRESS` or\n"
+        "`dask:FILE.json` uses those of a scheduler, and slurm, pbs, sge, lsf, … start\n"
+        "them with dask-jobqueue; -j is the number of workers that are started\n"
+        "(default: processes of this machine)",
     )
     parser.add_argument(
         "--out",
