@@ -54,12 +54,8 @@ bool CatchUpFlooding::includes(int peer, const CatchUp& catch_up) const {
 Status CatchUpFlooding::receive(const ChunkHeader& header) {
   const CatchUp news{header.round, header.resumes_at};
   if (!notice_) return protocol_error(header, "it announces a catch-up in a run that has none");
-  // A peer that was isolated may be about to skip to the round in which its link takes effect.
-  const Round furthest = std::max(endpoint_.earliest_next() - 1,
-                                  endpoint_.catch_ups().resumes_by(news.from, endpoint_.round()));
-  if (news.from < *notice_ || news.from > furthest + 2 * *notice_ ||
-      news.resumes_at < news.from + 2 * *notice_ || news.resumes_at >= exchange_.options().rounds ||
-      !includes(header.from, news))
+  if (news.from < *notice_ || news.resumes_at < news.from + 2 * *notice_ ||
+      news.resumes_at >= exchange_.options().rounds || !includes(header.from, news))
     return protocol_error(header, fmt::format("it announces a catch-up from round {} to round {}, "
                                               "which no peer can have announced",
                                               news.from, news.resumes_at));
@@ -131,11 +127,13 @@ void CatchUpFlooding::pass_on(int to, const CatchUp& catch_up) {
   endpoint_.messenger().send_control(header);
 }
 
-Round CatchUpFlooding::first_agreeable(bool isolated) {
+Round CatchUpFlooding::first_agreeable(Round t, bool isolated) {
   CatchUpPlan& plan = endpoint_.catch_ups();
   if (isolated) plan.forget_to_come(endpoint_.round());
-  const auto to_come = plan.to_come(endpoint_.round());
-  return std::max(endpoint_.earliest_next(), to_come.empty() ? 0 : to_come.back().resumes_at);
+  Round first = std::max(t, endpoint_.earliest_next());
+  for (const CatchUp& catch_up : plan.to_come(endpoint_.round()))
+    if (first + *notice_ > catch_up.from) first = std::max(first, catch_up.resumes_at);
+  return first;
 }
 
 }  // namespace gossamer::gossip

@@ -28,9 +28,9 @@ class CatchUpFlooding {
   /// This peer begins round t; comes before LinkStateFlooding::begin_round(). After a catch-up,
   /// announces another one if a link takes effect far ahead.
   void begin_round(Round t);
-  /// The first round in which a link of this peer may take effect. An isolated peer exchanges rows
-  /// with no other one, and follows no catch-up.
-  Round first_agreeable(bool isolated);
+  /// The first round from t on in which a link of this peer may take effect. An isolated peer
+  /// exchanges rows with no other one, and follows no catch-up.
+  Round first_agreeable(Round t, bool isolated);
   /// Whether rounds to come are to be left out.
   bool any_to_come() const { return !endpoint_.catch_ups().to_come(endpoint_.round()).empty(); }
 

@@ -142,10 +142,8 @@ Status Membership::on_start_point(const ChunkHeader& header) {
 /// rejection, the end that proposed before.
 void Membership::on_resync(int peer, Round peers_round, bool rejected) {
   if (!rejected && peer < endpoint_.peer()) return;
-  const Round margin = links_.at(peer).margin;
-  propose(peer,
-          std::max(peers_round + 1 + margin, catch_ups_.first_agreeable(is_isolated()) + margin),
-          0);
+  const Round t = std::max(peers_round + 1, endpoint_.earliest_next()) + links_.at(peer).margin;
+  propose(peer, catch_ups_.first_agreeable(t, is_isolated()), 0);
 }
 
 /// Proposes that the link takes effect from round t on, which this peer has not started.
@@ -164,7 +162,7 @@ void Membership::withdraw_proposal(int peer) {
 }
 
 void Membership::on_proposal(int peer, Round first) {
-  if (const Round least = catch_ups_.first_agreeable(is_isolated()); first < least)
+  if (const Round least = catch_ups_.first_agreeable(first, is_isolated()); first < least)
     return send_control(peer, ControlMessage::reject_round, least - 1);
   // No neighbour waits for an isolated peer, so it may skip rounds.
   if (is_isolated()) endpoint_.skip_to_round(first);

@@ -173,12 +173,11 @@ TEST_CASE("a catch-up that no peer can have announced is a protocol violation") 
   };
   // The peer is in round 9, of 100. An announcement reaches its neighbour 2 rounds ahead.
   const Announced cases[] = {{12, 50, nullptr},
-                             {13, 17, nullptr},
+                             {90, 94, nullptr},
                              {1, 50, "can have announced"},  // before the first round
                              {8, 50, "which has begun"},
                              {9, 50, "which has begun"},
                              {13, 16, "can have announced"},  // it is not worth it
-                             {14, 50, "can have announced"},  // nobody is as far
                              {12, 12, "can have announced"},
                              {12, 5, "can have announced"},
                              {12, 100, "can have announced"},  // the run has no such round
@@ -211,6 +210,40 @@ TEST_CASE("a peer that is about to skip to its neighbour's round hears of a catc
   CHECK(endpoint.next_round(40, 100) == 41);
   CHECK(endpoint.next_round(41, 100) == 80);
   CHECK(endpoint.rounds_left_out() == 36 + 38);
+}
+
+TEST_CASE("a peer that is about to catch up hears of its neighbour's next catch-up") {
+  LonePeer peer(1, 3);
+  for (const int partner : {0, 2}) peer.exchange.connect(1, partner, peer.dead_end);
+  Endpoint& endpoint = peer.exchange.endpoint(1);
+  endpoint.begin_at(3);
+  REQUIRE(peer.receive_catch_up(6, 30).ok());
+  peer.membership.on_link_lost(0, "its connection broke");
+  peer.membership.on_link_restored(0);
+  REQUIRE(peer.receive(ControlMessage::propose_round, 40).ok());
+  REQUIRE(peer.receive_catch_up(43, 80).ok());
+  for (const auto& [done, next] : {std::pair<Round, Round>{4, 5}, {5, 30}, {30, 31}, {42, 80}}) {
+    endpoint.begin_at(done);
+    CHECK(endpoint.next_round(done, 100) == next);
+  }
+}
+
+TEST_CASE("a link takes effect in no round that may be left out, and in the ones before it") {
+  // N is 3 here. The rounds 20 … 49 are left out: what takes effect after round 17 is told too
+  // late.
+  const std::pair<Round, bool> cases[] = {
+      {16, true}, {17, true}, {18, false}, {49, false}, {50, true}};
+  for (const auto& [round, accepted] : cases) {
+    CAPTURE(round);
+    LonePeer peer(1, 3);
+    for (const int partner : {0, 2}) peer.exchange.connect(1, partner, peer.dead_end);
+    peer.exchange.endpoint(1).begin_at(3);
+    REQUIRE(peer.receive_catch_up(20, 50).ok());
+    peer.membership.on_link_lost(0, "its connection broke");
+    peer.membership.on_link_restored(0);
+    REQUIRE(peer.receive(ControlMessage::propose_round, round).ok());
+    CHECK(peer.exchange.endpoint(1).view().is_present(0) == accepted);
+  }
 }
 
 TEST_CASE("no peer leaves rounds out where a rule guards it from its neighbours") {
