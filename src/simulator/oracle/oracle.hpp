@@ -27,9 +27,8 @@
 //                    due, at all peers of a component together
 //   sums             at the end, the conserved sums of each component have their values
 //   liveness         after the last fault every link that is up counts, under sync and stale
-//   waiting          and no peer waits in a round for longer than a part of the network that is
-//   behind
-//                    takes to catch up,
+//   waiting          and no peer waits in a round for longer than a part that is behind takes to
+//                    catch up,
 //   freshness        and under async every round uses rows that were sent since; under deadline
 //                    exchanges do count
 //   reachability     after the last fault every peer's view of the reachable peers is right
