@@ -5,6 +5,7 @@
 
 #include "base/check.hpp"
 #include "topology/checks.hpp"
+#include "topology/graph.hpp"
 
 namespace gossamer::topology {
 
@@ -73,6 +74,12 @@ const ParameterSet<WeightOptions>& weight_parameters() {
           .add("lazy", &WeightOptions::lazy,
                {.help = "mix with (I + W)/2: no negative eigenvalues, about half the gap"});
   return set;
+}
+
+bool is_undirected(const MixingSchedule& schedule) {
+  for (int t = 0; t < schedule.period(); ++t)
+    if (!is_symmetric(graph_of(*schedule.at(static_cast<Round>(t))))) return false;
+  return true;
 }
 
 Round sampled_rounds(int peers) {

@@ -118,6 +118,10 @@ Result<std::unique_ptr<MixingSchedule>> make_schedule(std::unique_ptr<Topology> 
                                                       const WeightOptions& options,
                                                       const std::string& identity);
 
+/// In every round of the period, whoever sends to a peer also receives from it. A topology without
+/// a period is taken to be so: random matchings, the only ones, pair peers.
+bool is_undirected(const MixingSchedule& schedule);
+
 /// How many rounds, the first ones, are looked at where a topology has no period: 1000, fewer for
 /// networks so large that each round by itself averages over many peers.
 Round sampled_rounds(int peers);

@@ -81,14 +81,14 @@ class DeviceLearner final : public Learner<Real> {
         training_(std::move(training)),
         evaluation_(std::move(evaluation)),
         device_(device) {
-    copy_data();
-    for (std::size_t p = 0; p < request_.shards.size(); ++p) {
-      const auto& shard = request_.shards[p];
-      sizes_.push_back(shard.size()), all_samples_ += shard.size();
-      orders_.emplace_back();
-      if (!shard.empty())
-        orders_.back().emplace(shard, request_.sampling.batch, static_cast<int>(p), request_.seed);
+    std::vector<std::size_t> sizes;
+    for (const auto& shard : request_.shards) {
+      const auto peer = static_cast<int>(sizes.size());
+      sizes.push_back(shard.size());
+      auto& order = orders_.emplace_back();
+      if (!shard.empty()) order.emplace(shard, request_.sampling.batch, peer, request_.seed);
     }
+    set_data(std::move(sizes));
     const Dataset& data = *request_.data;
     const std::size_t begin = data.test_count() > 0 ? data.train_count : 0;
     const std::size_t end = data.test_count() > 0 ? data.count : data.train_count;
@@ -138,9 +138,7 @@ class DeviceLearner final : public Learner<Real> {
   }
   void refresh_data(std::vector<std::size_t> sizes) override {
     GOSSAMER_CHECK(sizes.size() == sizes_.size(), "a size for each peer");
-    sizes_ = std::move(sizes);
-    all_samples_ = std::accumulate(sizes_.begin(), sizes_.end(), std::size_t{0});
-    copy_data();
+    set_data(std::move(sizes));
   }
   std::size_t shard_size(int peer) const override {
     return sizes_.at(static_cast<std::size_t>(peer));
@@ -174,7 +172,9 @@ class DeviceLearner final : public Learner<Real> {
   }
 
   double gradient_weight(int p) const { return request_.weigh_gradients ? data_weight(p) : 1; }
-  void copy_data() {
+  void set_data(std::vector<std::size_t> sizes) {
+    sizes_ = std::move(sizes);
+    all_samples_ = std::accumulate(sizes_.begin(), sizes_.end(), std::size_t{0});
     tables_.clear();
     for (int gpu_index = 0; gpu_index < device_.gpu_count(); ++gpu_index)
       tables_.emplace_back(device_, gpu_index, *request_.data);

@@ -5,7 +5,6 @@
 
 #include "base/check.hpp"
 #include "gossip/process/options.hpp"
-#include "topology/graph.hpp"
 
 namespace gossamer::gossip {
 namespace {
@@ -15,14 +14,6 @@ ExchangeOptions completed(const GroupRequest& request, std::function<int(int)> g
   options.channels = channels_of(request.algorithm.rows(request.schedule), request.layout.length);
   options.gpu_of = std::move(gpu_of);
   return options;
-}
-
-/// Random matchings have no period, and are undirected.
-bool exchanges_both_ways(const topology::MixingSchedule& schedule) {
-  for (int t = 0; t < schedule.period(); ++t)
-    if (!topology::is_symmetric(topology::graph_of(*schedule.at(static_cast<Round>(t)))))
-      return false;
-  return true;
 }
 
 }  // namespace
@@ -63,7 +54,7 @@ void PeerGroup::connect_hosted(MakeLink make) {
 }
 
 void PeerGroup::tolerate_loss(const std::function<Membership::Options(int node)>& plan) {
-  const bool both_ways = exchanges_both_ways(exchange_.schedule());
+  const bool both_ways = topology::is_undirected(exchange_.schedule());
   for (const auto& engine : engines_) {
     Membership::Options options = plan(engine->id());
     options.exchanges_both_ways = both_ways;

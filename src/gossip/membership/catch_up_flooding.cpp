@@ -42,7 +42,7 @@ CatchUpFlooding::CatchUpFlooding(Exchange& exchange, Endpoint& endpoint,
 }
 
 std::span<const int> CatchUpFlooding::partners() const {
-  return (*options_.partners)[static_cast<std::size_t>(endpoint_.peer())];
+  return options_.partners_of(endpoint_.peer());
 }
 
 /// Whether the link to `peer` belongs to the part: its ends have exchanged rows, or will have,

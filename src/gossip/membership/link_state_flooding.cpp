@@ -81,7 +81,7 @@ void LinkStateFlooding::forward_later() {
   if (forward_timer_) return;
   forward_timer_ = exchange_.scheduler().after(kRefillTime, [this] {
     forward_timer_.reset();
-    for (const int partner : (*options_.partners)[static_cast<std::size_t>(endpoint_.peer())])
+    for (const int partner : options_.partners_of(endpoint_.peer()))
       if (is_active_(partner))
         for (const auto& [end, version] : table_.versions()) send(partner, {end, version, 0, true});
   });
@@ -107,7 +107,7 @@ void LinkStateFlooding::merge(const Update& update, int from) {
   const bool forwards = forwarded_.take(exchange_.scheduler().now(), largest_burst() / 2) ||
                         (own && !reachability_only);
   if (!forwards) forward_later();
-  for (const int partner : (*options_.partners)[static_cast<std::size_t>(endpoint_.peer())])
+  for (const int partner : options_.partners_of(endpoint_.peer()))
     if (forwards && partner != from && is_active_(partner)) send(partner, update);
   // The update's reinitialisation is past and no later one is scheduled: publish it as one of this
   // round. Peers that are behind need the first one too, and before it; peers that are ahead do the
@@ -142,8 +142,7 @@ void LinkStateFlooding::send_all(int peer) {
 
 void LinkStateFlooding::begin_lost() {
   const int peer = endpoint_.peer();
-  for (const int partner : (*options_.partners)[static_cast<std::size_t>(peer)])
-    table_.merge({peer, partner}, 1);
+  for (const int partner : options_.partners_of(peer)) table_.merge({peer, partner}, 1);
   reachable_ = 1;
 }
 

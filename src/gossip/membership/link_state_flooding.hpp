@@ -44,6 +44,11 @@ struct MembershipOptions {
   /// Whether in each round of the schedule two neighbours take each other's rows, or neither does.
   /// Only then does a peer catch up (CatchUpFlooding).
   bool exchanges_both_ways = false;
+
+  /// The partners of one peer, ascending.
+  const std::vector<int>& partners_of(int peer) const {
+    return partners->at(static_cast<std::size_t>(peer));
+  }
 };
 
 /// Thread: the scheduler's.

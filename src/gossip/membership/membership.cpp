@@ -23,8 +23,7 @@ Membership::Membership(Exchange& exchange, Node& node, Options options)
                 [this](int partner) { return links_.at(partner).active; }),
       catch_ups_(exchange, endpoint_, options_, flooding_,
                  [this](int partner) { return links_.at(partner).active; }) {
-  for (const int partner : (*options_.partners)[static_cast<std::size_t>(endpoint_.peer())])
-    links_[partner];
+  for (const int partner : options_.partners_of(endpoint_.peer())) links_[partner];
   endpoint_.on_membership_message = [this](const ChunkHeader& header) {
     return on_control_message(header);
   };

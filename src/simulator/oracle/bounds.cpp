@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "simulator/world/connection.hpp"
-#include "topology/graph.hpp"
+#include "topology/mixing_matrix.hpp"
 
 namespace gossamer::simulator {
 namespace {
@@ -66,10 +66,9 @@ Time settling_time(const Scenario& scenario, const Protocol& protocol) {
 std::optional<Time> longest_wait(const Scenario& scenario, const Protocol& protocol) {
   const int period = protocol.schedule->period();
   const bool waits = protocol.policy == Policy::sync || protocol.policy == Policy::stale;
-  if (!waits || period == 0 || !protocol.algorithm->requirements().lockstep) return std::nullopt;
-  for (int t = 0; t < period; ++t)
-    if (!topology::is_symmetric(topology::graph_of(*protocol.schedule->at(static_cast<Round>(t)))))
-      return std::nullopt;
+  if (!waits || period == 0 || !protocol.algorithm->requirements().lockstep ||
+      !topology::is_undirected(*protocol.schedule))
+    return std::nullopt;
   const int distance = period + (protocol.policy == Policy::stale ? scenario.staleness - 1 : 0);
   const int notice = (scenario.peers - 1) * distance + 1;
   return from_seconds(8 * notice * durations_of(scenario, protocol).round) +

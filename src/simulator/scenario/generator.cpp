@@ -8,7 +8,7 @@
 
 #include "base/philox.hpp"
 #include "gossip/policy.hpp"
-#include "topology/graph.hpp"
+#include "topology/mixing_matrix.hpp"
 
 namespace gossamer::simulator {
 
@@ -108,7 +108,7 @@ void draw_asynchronous(Scenario& s) {
   if (!protocol.ok()) return;
   // In a part of a directed graph that is not strongly connected, a peer that keeps in step gives
   // weight away round by round, and its steps γ/w grow.
-  if (!topology::is_symmetric(topology::graph_of(*protocol->schedule->at(0)))) own.policy = "async";
+  if (!topology::is_undirected(*protocol->schedule)) own.policy = "async";
   s = own;
 }
 
@@ -169,8 +169,7 @@ void draw_parts(Scenario& s) {
   // Over so many rounds, push-sum on what is left of a directed graph may exceed any number.
   if (!draw.chance(0.15) || (s.policy != "sync" && s.policy != "stale") || s.processes() < 3 ||
       !protocol.algorithm->requirements().tolerates_peer_loss || s.algorithm == "ad_psgd" ||
-      s.rounds > 150 || period == 0 ||
-      !topology::is_symmetric(topology::graph_of(*protocol.schedule->at(0))))
+      s.rounds > 150 || period == 0 || !topology::is_undirected(*protocol.schedule))
     return;
   const double round_seconds =
       (s.steps.step_ms * s.steps.local_steps + s.network.latency_ms + s.network.jitter_ms) / 1e3;
