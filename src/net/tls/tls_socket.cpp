@@ -83,7 +83,7 @@ class TlsStream final : public SocketUser, public std::enable_shared_from_this<T
   void advance() {
     const auto self = shared_from_this();
     if (user_ == nullptr) return;
-    if (failure_) return report({0, false, *failure_});
+    if (failure_) return report({0, false, failure_});
     if (!engine_.established()) {
       const std::error_code error = engine_.handshake();
       if (error) return fail(error);
@@ -182,7 +182,7 @@ class TlsStream final : public SocketUser, public std::enable_shared_from_this<T
   void discard(const Transfer& transfer) {
     discarded_bytes_ += transfer.bytes;
     if (transfer.end || transfer.error || discarded_bytes_ >= kMaxDiscardedBytes)
-      return report({0, false, *failure_});
+      return report({0, false, failure_});
     wait_for_end();
   }
 
@@ -206,7 +206,7 @@ class TlsStream final : public SocketUser, public std::enable_shared_from_this<T
   bool filling_ = false;                ///< the socket is being read
   std::span<const std::byte> sending_;  ///< being written to the socket
   bool finishing_ = false;              ///< finish_sending() was called
-  std::optional<std::error_code> failure_;
+  std::error_code failure_;             // none: not failed
   std::array<std::byte, 512> discarded_;
   std::size_t discarded_bytes_ = 0;
 };
