@@ -47,8 +47,8 @@ class Pairs:
 
     def milliseconds(self) -> tuple[float, float]:
         """The median time of ours and of theirs, where the values are rates per second."""
-        middle = len(self.ours) // 2
-        return 1e3 / sorted(self.ours)[middle], 1e3 / sorted(self.theirs)[middle]
+        ours, theirs = ([1e3 / rate for rate in rates] for rates in (self.ours, self.theirs))
+        return statistics.median(ours), statistics.median(theirs)
 
     def cells(self) -> str:
         """The last cells of a Markdown row: ratio with interval, and target."""
