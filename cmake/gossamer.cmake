@@ -121,6 +121,40 @@ ${bytes}};
   target_sources(gossamer_${name} PRIVATE ${output})
 endfunction()
 
+# gossamer_embed_folder(name FOLDER src/… FUNCTION a::b::f): the same of all files of a folder, as
+# `std::vector<std::pair<std::string_view, std::span<const unsigned char>>> a::b::f()`: the name of each file and its bytes.
+function(gossamer_embed_folder name)
+  cmake_parse_arguments(ARG "" "FOLDER;FUNCTION" "" ${ARGN})
+  file(GLOB files RELATIVE ${PROJECT_SOURCE_DIR}/${ARG_FOLDER} CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${ARG_FOLDER}/*)
+  string(REGEX REPLACE "^(.*)::([^:]*)$" "\\1;\\2" parts ${ARG_FUNCTION})
+  list(GET parts 0 namespace)
+  list(GET parts 1 function)
+  set(declarations "")
+  set(entries "")
+  foreach(file ${files})
+    string(MAKE_C_IDENTIFIER ${file} identifier)
+    gossamer_embed(${name} FILE ${ARG_FOLDER}/${file} FUNCTION ${namespace}::${function}_${identifier})
+    string(APPEND declarations "std::span<const unsigned char> ${function}_${identifier}();\n")
+    string(APPEND entries "      {\"${file}\", ${function}_${identifier}()},\n")
+  endforeach()
+  set(output ${PROJECT_BINARY_DIR}/embedded/${name}_${function}.cpp)
+  file(CONFIGURE OUTPUT ${output} @ONLY CONTENT
+"// Generated from ${ARG_FOLDER}.
+#include <span>
+#include <string_view>
+#include <utility>
+#include <vector>
+namespace ${namespace} {
+${declarations}std::vector<std::pair<std::string_view, std::span<const unsigned char>>> ${function}();
+std::vector<std::pair<std::string_view, std::span<const unsigned char>>> ${function}() {
+  return {
+${entries}  };
+}
+}  // namespace ${namespace}
+")
+  target_sources(gossamer_${name} PRIVATE ${output})
+endfunction()
+
 # gossamer_wire(name SCHEMA net/wire/gossip.capnp): compiles src/<SCHEMA> with Cap'n Proto into the library <name>, where it
 # is included as "<SCHEMA>.h". Generated code is not held to our warnings.
 function(gossamer_wire name)

@@ -51,7 +51,9 @@ class LineReader {
   /// A line longer than this is an error: no line of a log or a table comes near it.
   static constexpr std::size_t kMaxLineBytes = 64 << 20;
 
-  explicit LineReader(InputFile file) : file_(std::move(file)) {}
+  /// From byte `begin` of the file on, where a line begins.
+  explicit LineReader(InputFile file, std::uint64_t begin = 0)
+      : file_(std::move(file)), offset_(begin) {}
   /// The next line, valid until the next call; empty after the last. Errors: as of InputFile::read,
   /// and a line of more than kMaxLineBytes.
   Result<std::optional<std::string_view>> next();
@@ -60,9 +62,9 @@ class LineReader {
 
  private:
   InputFile file_;
-  std::string buffer_;        ///< bytes that have been read, from the present line on
-  std::size_t begin_ = 0;     ///< where the next line begins in buffer_
-  std::uint64_t offset_ = 0;  ///< of the first byte of the file that is not in buffer_ yet
+  std::string buffer_;     ///< bytes that have been read, from the present line on
+  std::size_t begin_ = 0;  ///< where the next line begins in buffer_
+  std::uint64_t offset_;   ///< of the first byte of the file that is not in buffer_ yet
   bool complete_ = false;
 };
 

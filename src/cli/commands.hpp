@@ -19,6 +19,7 @@ void add_topology(CLI::App& app, int& exit_code);
 void add_predict(CLI::App& app, int& exit_code);
 void add_list(CLI::App& app, int& exit_code);
 void add_collect(CLI::App& app, int& exit_code);
+void add_watch(CLI::App& app, int& exit_code);
 void add_gap(CLI::App& app, int& exit_code);
 void add_average(CLI::App& app, int& exit_code);
 void add_export(CLI::App& app, int& exit_code);

@@ -40,6 +40,7 @@ int run_gossamer(int argc, char** argv) {
   add_predict(app, exit_code);
   add_list(app, exit_code);
   add_collect(app, exit_code);
+  add_watch(app, exit_code);
   add_gap(app, exit_code);
   add_average(app, exit_code);
   add_export(app, exit_code);

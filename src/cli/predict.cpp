@@ -15,7 +15,7 @@ namespace {
 struct PredictCommand {
   ConfigOptions config;
   bool json = false;
-  double decay = 0.9;
+  double decay = kDecay;
 };
 
 Result<int> execute(const PredictCommand& command) {

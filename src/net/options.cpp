@@ -87,7 +87,12 @@ const ParameterSet<NetOptions>& net_parameters() {
                     "auto: under algorithm.policy sync, a process reads the rows of another one of "
                     "the same machine and user in that process's memory; off: all rows are "
                     "sent over TCP",
-                .choices = {"auto", "off"}}));
+                .choices = {"auto", "off"}})
+          .add("http", &NetOptions::http,
+               {.help = "host:port at which this process serves a page that shows the run, "
+                        "/metrics for Prometheus, and /health; port 0: any free one. Whoever "
+                        "reaches the address can read them: 127.0.0.1 is of this machine alone. "
+                        "gossamer run serves them too"}));
   return set;
 }
 

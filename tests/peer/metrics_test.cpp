@@ -20,7 +20,7 @@ using RowSet = std::vector<std::vector<float>>;
 RowViews views_of(const RowSet& rows) { return {rows.begin(), rows.end()}; }
 
 double exact(const RowSet& rows) {
-  return consensus_distance(views_of(rows), mean_row(views_of(rows)));
+  return consensus_distance(views_of(rows), mean_row(views_of(rows))).all;
 }
 
 std::vector<double> sketch(const std::vector<float>& row, std::uint64_t seed) {
@@ -33,7 +33,7 @@ std::vector<double> sketch(const std::vector<float>& row, std::uint64_t seed) {
 double estimated(const RowSet& rows, std::uint64_t seed) {
   std::vector<std::vector<double>> sketches;
   for (const auto& row : rows) sketches.push_back(sketch(row, seed));
-  return estimated_consensus_distance(sketches);
+  return estimated_consensus_distance(sketches).all;
 }
 
 /// x_i = c + amplitude · a_i u: all peers differ along one direction u, as if only one slow mode
@@ -80,6 +80,10 @@ TEST_CASE("the mean, the consensus distance and the distance to the optimum of k
   CHECK(exact(rows) == doctest::Approx(std::sqrt((4 + 4 + 0 + 4 + 4 + 16) / 3.0)));
   CHECK(distance_to_optimum(views_of(rows), std::vector<double>{3, 4}) ==
         doctest::Approx(std::sqrt(32 / 3.0) / 5));
+  CHECK(consensus_distance(views_of(rows), mean_row(views_of(rows))).by_peer ==
+        std::vector<double>{std::sqrt(8.0), 2, std::sqrt(20.0)});
+  CHECK(estimated_consensus_distance({{4, 0}, {0, 0}, {2, 3}}).by_peer ==
+        std::vector<double>{std::sqrt(5.0), std::sqrt(5.0), 2});
   CHECK(exact({{0.1F, 0.2F}, {0.1F, 0.2F}}) == 0);
   CHECK(std::isinf(distance_to_optimum(views_of(rows), std::vector<double>{0, 0})));
   CHECK(distance_to_optimum(views_of({{0, 0}}), std::vector<double>{0, 0}) == 0);
@@ -164,7 +168,7 @@ TEST_CASE("a whole run: estimates from the sketches in its log against its exact
     for (const Json& record : left.records("round"))
       if (record["round"] == t) sketches.push_back(decode_sketch(record["sketch"]));
     REQUIRE(sketches.size() == 16);
-    CHECK(estimated_consensus_distance(sketches) ==
+    CHECK(estimated_consensus_distance(sketches).all ==
           doctest::Approx(networks[t]["consensus_distance"].get<double>()).epsilon(0.1));
   }
 }

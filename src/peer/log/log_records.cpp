@@ -34,7 +34,8 @@ enum class FieldType {
   name_or_null,
   refusals,
   links,
-  deviations
+  deviations,
+  distances
 };
 
 struct Field {
@@ -72,6 +73,7 @@ constexpr Field kNetwork[] = {{"round", FieldType::count},
                               {"averaged_accuracy", FieldType::number_or_null},
                               {"distance_to_optimum", FieldType::number_or_null},
                               {"averaged_distance_to_optimum", FieldType::number_or_null}};
+constexpr Field kDistances[] = {{"distances_from_mean", FieldType::distances}};
 constexpr Field kPrivacy[] = {{"private_steps", FieldType::count},
                               {"epsilon", FieldType::not_negative}};
 constexpr Field kBackdoor[] = {{"backdoor_success", FieldType::number_or_null}};
@@ -189,6 +191,11 @@ bool fits(const Json& value, FieldType type) {
     case FieldType::links: return is_links(value);
     case FieldType::deviations:
       return value.is_array() && std::all_of(value.begin(), value.end(), is_deviation);
+    case FieldType::distances:
+      return value.is_array() && value.size() <= kMaxPeers &&
+             std::ranges::all_of(value, [](const Json& distance) {
+               return fits(distance, FieldType::number_or_null);
+             });
   }
   return false;
 }
@@ -217,6 +224,7 @@ std::string description(FieldType type) {
       return fmt::format("integers ≥ 0 for {}, or null", fmt::join(kRefusals, ", "));
     case FieldType::links: return "a list of pairs of nodes, or null";
     case FieldType::deviations: return "a list of round, from and used_round";
+    case FieldType::distances: return "a list with a number or null for each peer";
   }
   return {};
 }
@@ -273,6 +281,8 @@ Problem check_record(const Json& record, const std::vector<int>& hosted, std::si
   if (type == "header") return "record: a second header";
   if (type == "network") {
     if (Problem problem = check_fields(record, kNetwork)) return problem;
+    if (record.contains("distances_from_mean"))
+      if (Problem problem = check_fields(record, kDistances)) return problem;
     return record.contains("backdoor_success") ? check_fields(record, kBackdoor) : Problem();
   }
   if (type == "round" || type == "server" || type == "membership" || type == "deviations") {

@@ -16,11 +16,20 @@ std::vector<double> mean_row(const RowViews& rows) {
   return mean;
 }
 
-double consensus_distance(const RowViews& rows, std::span<const double> mean) {
+ConsensusDistance consensus_distance(const RowViews& rows, std::span<const double> mean) {
+  ConsensusDistance distance;
   double sum = 0;
-  for (std::span<const float> row : rows)
-    for (std::size_t k = 0; k < row.size(); ++k) sum += (row[k] - mean[k]) * (row[k] - mean[k]);
-  return std::sqrt(sum / static_cast<double>(rows.size()));
+  for (std::span<const float> row : rows) {
+    double own = 0;
+    for (std::size_t k = 0; k < row.size(); ++k) {
+      const double square = (row[k] - mean[k]) * (row[k] - mean[k]);
+      sum += square;
+      own += square;
+    }
+    distance.by_peer.push_back(std::sqrt(own));
+  }
+  distance.all = std::sqrt(sum / static_cast<double>(rows.size()));
+  return distance;
 }
 
 double distance_to_optimum(const RowViews& rows, std::span<const double> optimum) {
@@ -33,15 +42,23 @@ double distance_to_optimum(const RowViews& rows, std::span<const double> optimum
   return std::sqrt(sum / static_cast<double>(rows.size())) / std::sqrt(square);
 }
 
-double estimated_consensus_distance(const std::vector<std::vector<double>>& sketches) {
+ConsensusDistance estimated_consensus_distance(const std::vector<std::vector<double>>& sketches) {
+  ConsensusDistance distance;
+  std::vector<double> own(sketches.size(), 0);
   double sum = 0;
   for (std::size_t k = 0; k < sketches.front().size(); ++k) {
     double mean = 0;
     for (const auto& sketch : sketches) mean += sketch[k];
     mean /= static_cast<double>(sketches.size());
-    for (const auto& sketch : sketches) sum += (sketch[k] - mean) * (sketch[k] - mean);
+    for (std::size_t i = 0; i < sketches.size(); ++i) {
+      const double square = (sketches[i][k] - mean) * (sketches[i][k] - mean);
+      sum += square;
+      own[i] += square;
+    }
   }
-  return std::sqrt(sum / static_cast<double>(sketches.size()));
+  for (const double square : own) distance.by_peer.push_back(std::sqrt(square));
+  distance.all = std::sqrt(sum / static_cast<double>(sketches.size()));
+  return distance;
 }
 
 std::string encode_sketch(std::span<const double> sketch) {

@@ -14,15 +14,21 @@ namespace gossamer::peer {
 /// The mean of the rows, x̄, computed in double.
 std::vector<double> mean_row(const RowViews& rows);
 
-/// sqrt( (1/n) Σ_i ‖x_i − x̄‖² ), computed in double.
-double consensus_distance(const RowViews& rows, std::span<const double> mean);
+/// How far rows are from their mean.
+struct ConsensusDistance {
+  double all = 0;               ///< sqrt( (1/n) Σ_i ‖x_i − x̄‖² )
+  std::vector<double> by_peer;  ///< ‖x_i − x̄‖, in the order of the rows
+};
+
+/// Computed in double.
+ConsensusDistance consensus_distance(const RowViews& rows, std::span<const double> mean);
 
 /// sqrt( (1/n) Σ_i ‖x_i − x*‖² ) / ‖x*‖. Infinite if x* = 0 and the rows are not.
 double distance_to_optimum(const RowViews& rows, std::span<const double> optimum);
 
 /// An estimate of the consensus distance: the consensus distance of the peers' sketches
 /// (gpu/device.hpp), which all have the same length.
-double estimated_consensus_distance(const std::vector<std::vector<double>>& sketches);
+ConsensusDistance estimated_consensus_distance(const std::vector<std::vector<double>>& sketches);
 
 /// A sketch as the log has it: base64 of its values as little-endian float32. Empty if one of them
 /// is not finite then.

@@ -41,6 +41,15 @@ double epsilon_of(const Setup& setup, int peer) {
   return setup.workload->privacy_account()->epsilon(peer, sampling_of(setup.config.shards, shard));
 }
 
+/// The encoded sketch of a row in device memory (gpu/device.hpp); empty if it is not finite.
+std::string sketch_of(const Setup& setup, std::span<const float> row) {
+  std::vector<double> values(gpu::sketch_length(row.size()));
+  const gpu::SketchRequest<float> request{row.data(), row.size(), setup.config.run.seed,
+                                          values.data()};
+  setup.device->execute(std::span(&request, 1));
+  return encode_sketch(values);
+}
+
 Status create_folder(const fs::path& folder) {
   std::error_code error;
   fs::create_directories(folder, error);
@@ -84,7 +93,7 @@ Result<std::unique_ptr<Recorder>> Recorder::reopen(const Setup& setup, std::vect
     fs::remove(path, ignored);
     return create(setup, recorder->hosted_, folder, clock);
   }
-  const Json ours = recorder->header(clock);
+  const Json& ours = recorder->header_ = recorder->header_of(clock);
   for (const char* field : {"run_id", "peers", "servers", "hosted", "parameters", "time"})
     if (ours.at(field) != log->header().at(field))
       return data_error(fmt::format(
@@ -110,12 +119,12 @@ Status Recorder::start_log(const std::string& clock) {
                                  setup_.config.to_toml()));
   GOSSAMER_TRY(RecordFile log, RecordFile::create(log_path_));
   log_.emplace(std::move(log));
-  const Status written = log_->write(header(clock));
+  const Status written = log_->write(header_ = header_of(clock));
   if (!written.ok()) discard();
   return written;
 }
 
-Json Recorder::header(const std::string& clock) const {
+Json Recorder::header_of(const std::string& clock) const {
   Json header;
   header["record"] = "header";
   header["schema"] = 1;
@@ -130,6 +139,7 @@ Json Recorder::header(const std::string& clock) const {
   header["started"] = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
   header["topology"] = report_json(setup_.report);
   header["topology"]["edge_list"] = edge_list(*setup_.schedule, setup_.report);
+  header["topology"]["lattice"] = setup_.schedule->lattice();
   header["config"] = config_json(setup_.config);
   return header;
 }
@@ -187,14 +197,6 @@ bool Recorder::records_sketch() const {
   return setting == "on" || (setting == "auto" && !hosts_all());
 }
 
-std::string Recorder::sketch(std::span<const float> row) const {
-  std::vector<double> values(gpu::sketch_length(row.size()));
-  const gpu::SketchRequest<float> request{row.data(), row.size(), setup_.config.run.seed,
-                                          values.data()};
-  setup_.device->execute(std::span(&request, 1));
-  return encode_sketch(values);
-}
-
 Status Recorder::round(const RoundMetrics& metrics) {
   const auto index = static_cast<std::size_t>(
       std::find(hosted_.begin(), hosted_.end(), metrics.peer) - hosted_.begin());
@@ -214,7 +216,7 @@ Status Recorder::round(const RoundMetrics& metrics) {
   record["wait_seconds"] = metrics.times.wait_seconds;
   if (!is_server) record["mix_seconds"] = metrics.mix_seconds;
   if (!is_server && records_sketch())
-    if (std::string encoded = sketch(metrics.row); !encoded.empty())
+    if (std::string encoded = sketch_of(setup_, metrics.row); !encoded.empty())
       record["sketch"] = std::move(encoded);
   if (!is_server) add_privacy(metrics, record);
   if (const gossip::Staleness& staleness = metrics.staleness; staleness.pushes > 0) {
@@ -297,11 +299,13 @@ Status Recorder::network_record(gossip::Round round, const RowViews& rows) {
   Json record;
   record["record"] = "network";
   record["round"] = round;
-  record["consensus_distance"] = finite_or_null(metrics.consensus_distance);
+  record["consensus_distance"] = finite_or_null(metrics.distance.all);
   record["averaged_loss"] = finite_or_null(metrics.averaged.loss);
   record["averaged_accuracy"] = finite_or_null(metrics.averaged.accuracy);
   record["distance_to_optimum"] = finite_or_null(metrics.distance_to_optimum);
   record["averaged_distance_to_optimum"] = finite_or_null(metrics.averaged_distance_to_optimum);
+  for (const double distance : metrics.distance.by_peer)
+    record["distances_from_mean"].push_back(finite_or_null(distance));
   if (!metrics.backdoor_success.empty())
     record["backdoor_success"] = mean_and_range(metrics.backdoor_success)["mean"];
   GOSSAMER_TRY_STATUS(write(record));
@@ -323,6 +327,7 @@ Status Recorder::write(const Json& record) {
   const auto round = record.find("round");
   if (round != record.end() && round->get<gossip::Round>() < first_round_) return {};
   const Status status = log_->write(record);
+  if (status.ok()) on_record(record);
   if (status.ok()) return status;
   return Error{status.error().kind,
                fmt::format("{}; the folder contains the records written so far: remove it, or "

@@ -118,12 +118,16 @@ class Recorder {
   void discard();
 
   const std::filesystem::path& log_path() const { return log_path_; }
+  /// The header of the log as this process writes it.
+  const Json& header() const { return header_; }
   /// Last recorded train loss of each hosted worker; NaN if there is none.
   const std::vector<double>& train_losses() const { return train_losses_; }
   /// ε that each hosted worker has spent; empty: gradients are not private.
   std::vector<double> epsilons() const;
   /// Called after each record of the network, or of a node if the process does not host all nodes.
   std::function<void(const Json&)> on_progress = [](const Json&) {};
+  /// Called after each record that was written, but for the header.
+  std::function<void(const Json&)> on_record = [](const Json&) {};
 
  private:
   struct Snapshot {
@@ -133,7 +137,7 @@ class Recorder {
 
   Recorder(const Setup& setup, std::vector<int> hosted, std::filesystem::path folder);
   /// The header of a new log.
-  Json header(const std::string& clock) const;
+  Json header_of(const std::string& clock) const;
   /// Creates the log and writes its header.
   Status start_log(const std::string& clock);
 
@@ -141,8 +145,6 @@ class Recorder {
   std::size_t workers() const;
   bool hosts_all() const { return static_cast<int>(workers()) == setup_.workers(); }
   bool records_sketch() const;
-  /// The encoded sketch of a row in device memory (gpu/device.hpp); empty if it is not finite.
-  std::string sketch(std::span<const float> row) const;
   /// Writes a record; an error says what the user should do with the folder.
   Status write(const Json& record);
   Status network_record(gossip::Round round, const RowViews& rows);
@@ -154,6 +156,7 @@ class Recorder {
   std::vector<int> hosted_;
   std::filesystem::path folder_;
   std::filesystem::path log_path_;
+  Json header_;
   std::optional<RecordFile> log_;
   std::optional<ResumedLog> resumed_log_;  ///< the existing log, until resume_at()
   bool appends_ = false;                   ///< whether the log existed before

@@ -39,37 +39,6 @@ Problem read_header(ProcessLog& log, Json record) {
                      log.hosted.front(), log.lowest_peer);
 }
 
-/// Appends the logs in `folder`, not in its subfolders, to `logs`.
-Status read_folder(const fs::path& folder,
-                   const std::function<void(const std::string&)>& on_skipped,
-                   std::vector<ProcessLog>& logs) {
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(folder, error)) {
-    const auto number = log_number(entry.path());
-    if (!number) continue;
-    std::vector<Json> records;
-    GOSSAMER_TRY(std::optional<ProcessLog> log, read_log(
-                                                    entry.path(), *number,
-                                                    [&](const ProcessLog&, Json&& record) {
-                                                      records.push_back(std::move(record));
-                                                    }));
-    if (log) {
-      log->records = std::move(records);
-      logs.push_back(std::move(*log));
-      continue;
-    }
-    const std::string message =
-        fmt::format("{} ends within its header: its process was killed before it wrote a record",
-                    entry.path().string());
-    if (!on_skipped) return data_error(message);
-    on_skipped(message);
-  }
-  if (error)
-    return data_error(
-        fmt::format("cannot read the folder {}: {}", folder.string(), error.message()));
-  return {};
-}
-
 /// The last line of a file, if it ends with a line end and is no longer than an end record may be.
 std::string last_line(const InputFile& file) {
   constexpr std::uint64_t kMost = 4 << 20;
@@ -100,57 +69,92 @@ std::vector<int> finished_nodes_of(const fs::path& path, int lowest, const std::
 
 }  // namespace
 
-Result<std::optional<ProcessLog>> read_log(
-    const fs::path& path, int lowest,
-    const std::function<void(const ProcessLog& log, Json&& record)>& on_record) {
-  ProcessLog log;
-  log.lowest_peer = lowest;
-  log.path = path;
-  std::size_t line_number = 0;
-  bool ended = false;
-  const auto parse_line = [&](std::string_view line) -> Problem {
-    auto parsed = parse_json(line);
-    if (!parsed.ok()) return parsed.error().message;
-    Json record = std::move(*parsed);
-    if (log.header.is_null()) return read_header(log, std::move(record));
-    if (ended) return "record: there is a record after the end of the log";
-    if (Problem problem = check_record(record, log.hosted, log.models.size())) return problem;
-    ended = record_type(record) == "end";
-    on_record(log, std::move(record));
-    return {};
-  };
-  GOSSAMER_TRY_STATUS(read_lines(path, [&](std::string_view line) -> Status {
-    ++line_number;
-    if (const Problem problem = parse_line(line))
-      return data_error(fmt::format("{}:{}: {}", path.string(), line_number, *problem));
-    log.bytes += line.size() + 1;
-    return {};
-  }));
-  if (log.header.is_null()) return std::optional<ProcessLog>();
-  return std::optional(std::move(log));
+LogReader::LogReader(fs::path path, int lowest) {
+  log_.path = std::move(path);
+  log_.lowest_peer = lowest;
+}
+
+Problem LogReader::add(std::string_view line, const OnRecord& on_record) {
+  auto parsed = parse_json(line);
+  if (!parsed.ok()) return parsed.error().message;
+  Json record = std::move(*parsed);
+  if (log_.header.is_null()) return read_header(log_, std::move(record));
+  if (ended_) return "record: there is a record after the end of the log";
+  if (Problem problem = check_record(record, log_.hosted, log_.models.size())) return problem;
+  ended_ = record_type(record) == "end";
+  on_record(log_, std::move(record));
+  return {};
+}
+
+Status LogReader::read(const OnRecord& on_record) {
+  if (!failed_.ok()) return failed_;
+  failed_ = read_lines(
+      log_.path,
+      [&](std::string_view line) -> Status {
+        ++lines_;
+        if (const Problem problem = add(line, on_record))
+          return data_error(fmt::format("{}:{}: {}", log_.path.string(), lines_, *problem));
+        log_.bytes += line.size() + 1;
+        return {};
+      },
+      log_.bytes);
+  return failed_;
+}
+
+Result<std::optional<ProcessLog>> read_log(const fs::path& path, int lowest,
+                                           const LogReader::OnRecord& on_record) {
+  LogReader reader(path, lowest);
+  GOSSAMER_TRY_STATUS(reader.read(on_record));
+  if (reader.log().header.is_null()) return std::optional<ProcessLog>();
+  return std::optional(reader.log());
 }
 
 const Json* ProcessLog::end() const {
   return records.empty() || record_type(records.back()) != "end" ? nullptr : &records.back();
 }
 
-Result<std::vector<ProcessLog>> read_logs(
-    const fs::path& folder, const std::function<void(const std::string& message)>& on_skipped) {
-  std::error_code error;
+Result<std::vector<std::pair<int, fs::path>>> log_files(const fs::path& folder) {
   std::vector<fs::path> folders{folder};
-  std::error_code ignored;  // an entry that cannot be inspected is not a process's folder
+  std::error_code error, ignored;  // ignored: what cannot be inspected is not a process's folder
   for (const auto& entry : fs::directory_iterator(folder, error))
     if (entry.is_directory(ignored)) folders.push_back(entry.path());
-  if (error)
-    return data_error(
-        fmt::format("cannot read the run folder {}: {}", folder.string(), error.message()));
+  std::vector<std::pair<int, fs::path>> files;
+  for (const fs::path& each : folders) {
+    for (const auto& entry : fs::directory_iterator(each, error))
+      if (const auto number = log_number(entry.path())) files.emplace_back(*number, entry.path());
+    if (error)
+      return data_error(
+          fmt::format("cannot read the folder {}: {}", each.string(), error.message()));
+  }
+  std::ranges::sort(files);
+  return files;
+}
+
+Result<std::vector<ProcessLog>> read_logs(
+    const fs::path& folder, const std::function<void(const std::string& message)>& on_skipped) {
+  GOSSAMER_TRY(const auto files, log_files(folder));
   std::vector<ProcessLog> logs;
-  for (const fs::path& each : folders) GOSSAMER_TRY_STATUS(read_folder(each, on_skipped, logs));
+  for (const auto& [lowest, path] : files) {
+    std::vector<Json> records;
+    GOSSAMER_TRY(std::optional<ProcessLog> log, read_log(
+                                                    path, lowest,
+                                                    [&records](const ProcessLog&, Json&& record) {
+                                                      records.push_back(std::move(record));
+                                                    }));
+    if (log) {
+      log->records = std::move(records);
+      logs.push_back(std::move(*log));
+      continue;
+    }
+    const std::string message =
+        fmt::format("{} ends within its header: its process was killed before it wrote a record",
+                    path.string());
+    if (!on_skipped) return data_error(message);
+    on_skipped(message);
+  }
   if (logs.empty())
     return data_error(fmt::format("{} contains no run: there is no log-*.jsonl with a header in it",
                                   folder.string()));
-  std::sort(logs.begin(), logs.end(),
-            [](const ProcessLog& a, const ProcessLog& b) { return a.lowest_peer < b.lowest_peer; });
   return logs;
 }
 

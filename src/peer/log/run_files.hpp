@@ -5,6 +5,8 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/result.hpp"
@@ -26,12 +28,40 @@ struct ProcessLog {
   const Json* end() const;    ///< the end record; null if there is none
 };
 
+/// Reads a log, and what is appended to it later. Thread: one at a time.
+class LogReader {
+ public:
+  using OnRecord = std::function<void(const ProcessLog& log, Json&& record)>;
+
+  /// The log at `path`, of the process whose lowest node is `lowest`.
+  LogReader(std::filesystem::path path, int lowest);
+
+  /// Reads the complete lines that were appended since the last call. Calls `on_record` with each
+  /// record after the header, and with the log so far. Errors (data) name the file, the line and
+  /// the field; an error is returned by each later call too.
+  Status read(const OnRecord& on_record);
+  /// What was read; its header is null until the header is complete, and its records are empty.
+  const ProcessLog& log() const { return log_; }
+
+ private:
+  std::optional<std::string> add(std::string_view line, const OnRecord& on_record);
+
+  ProcessLog log_;
+  std::size_t lines_ = 0;
+  bool ended_ = false;
+  Status failed_;
+};
+
+/// The logs in `folder` and in its direct subfolders (one per process): the lowest node of each,
+/// and its file. Error (data): names the folder, which cannot be read.
+Result<std::vector<std::pair<int, std::filesystem::path>>> log_files(
+    const std::filesystem::path& folder);
+
 /// Reads the log of the process whose lowest node is `lowest`. Calls `on_record` with each record
 /// after the header, and with the log so far; the records are not stored. Returns nothing if the
 /// file ends within its header. Errors (data) name the file, the line and the field.
-Result<std::optional<ProcessLog>> read_log(
-    const std::filesystem::path& path, int lowest,
-    const std::function<void(const ProcessLog& log, Json&& record)>& on_record);
+Result<std::optional<ProcessLog>> read_log(const std::filesystem::path& path, int lowest,
+                                           const LogReader::OnRecord& on_record);
 
 /// Reads the logs in `folder` and in its direct subfolders (one per process), sorted by lowest
 /// peer. Errors (data) name the folder, or the file, line and field. A log that ends within its

@@ -64,7 +64,7 @@ Json mean_and_range(const std::vector<double>& values) {
 NetworkMetrics network_metrics(const Setup& setup, const RowViews& rows) {
   const std::vector<double> mean = mean_row(rows);
   NetworkMetrics metrics;
-  metrics.consensus_distance = consensus_distance(rows, mean);
+  metrics.distance = consensus_distance(rows, mean);
   // With one node, the average is bit-identical to its row, because the mean is computed in double
   // and rounded once.
   Rows<float> averaged(1, mean.size());
@@ -151,7 +151,7 @@ Json make_summary(const Setup& setup, const RunTotals& totals, const RowViews& a
   final["test_accuracy"] = mean_and_range(accuracies);
   final["averaged_accuracy"] = finite_or_null(metrics.averaged.accuracy);
   final["averaged_loss"] = finite_or_null(metrics.averaged.loss);
-  final["consensus_distance"] = finite_or_null(metrics.consensus_distance);
+  final["consensus_distance"] = finite_or_null(metrics.distance.all);
   final["distance_to_optimum"] = finite_or_null(metrics.distance_to_optimum);
   final["averaged_distance_to_optimum"] = finite_or_null(metrics.averaged_distance_to_optimum);
   if (!totals.epsilons.empty())

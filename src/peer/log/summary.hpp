@@ -15,7 +15,7 @@ namespace gossamer::peer {
 
 /// Metrics of all workers together.
 struct NetworkMetrics {
-  double consensus_distance = 0;
+  ConsensusDistance distance;
   train::Evaluation averaged;               ///< of the model x̄; NaN if nothing is trained
   double distance_to_optimum = 0;           ///< of the workers' models; NaN if no optimum is known
   double averaged_distance_to_optimum = 0;  ///< of x̄

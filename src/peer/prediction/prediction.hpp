@@ -21,6 +21,9 @@ namespace gossamer::peer {
 /// out if there are more.
 inline constexpr std::uint64_t kMaxPoints = 1000;
 
+/// γ of the effective number of neighbours (topology/convergence.hpp) where none is asked for.
+inline constexpr double kDecay = 0.9;
+
 /// What a run with private gradients may tell of a training sample, at most.
 struct PredictedPrivacy {
   train::PrivacyOptions options;  ///< with the noise multiplier

@@ -12,6 +12,7 @@
 #include "peer/setup/host_view.hpp"
 #include "peer/setup/hosted_ids.hpp"
 #include "peer/setup/memory_check.hpp"
+#include "peer/watch/run_page.hpp"
 
 namespace gossamer::peer {
 namespace {
@@ -83,6 +84,8 @@ Status run_networked(const Setup& setup, const NetworkRunRequest& request) {
   GOSSAMER_TRY(Startup startup,
                Startup::prepare(setup, {request.hosted, request.folder, request.resume,
                                         Host::Clock::real_time, request.message}));
+  GOSSAMER_TRY(const auto page,
+               open_page(setup, startup.recorder(), request.hosted, request.message));
   return NetworkRun(setup, request, std::move(startup), std::move(credentials)).run();
 }
 

@@ -10,6 +10,7 @@
 #include "peer/setup/host_view.hpp"
 #include "peer/setup/memory_check.hpp"
 #include "peer/storage/shards_file.hpp"
+#include "peer/watch/run_page.hpp"
 
 namespace gossamer::peer {
 namespace {
@@ -41,6 +42,7 @@ Result<RunOutcome> run(const Setup& setup, RunRequest request) {
                                         Host::Clock::virtual_time, request.message}));
   Recorder& recorder = startup.recorder();
   recorder.on_progress = request.on_progress;
+  GOSSAMER_TRY(const auto page, open_page(setup, recorder, host_request.hosted, request.message));
   host_request.checkpointer = startup.checkpointer();
 
   const auto begin = std::chrono::steady_clock::now();

@@ -42,6 +42,7 @@ ORDER = {
         "log",
         "checkpoint",
         "prediction",
+        "watch",
         "runtime",
         "benchmarks",
     ),

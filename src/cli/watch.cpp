@@ -1,0 +1,63 @@
+// gossamer watch FOLDER: serves the page of a run from the logs in its folder.
+#include <fmt/format.h>
+
+#include <chrono>
+#include <csignal>
+#include <memory>
+#include <thread>
+
+#include "cli/commands.hpp"
+#include "peer/watch/log_follower.hpp"
+#include "peer/watch/run_page.hpp"
+
+namespace gossamer::cli {
+
+using namespace peer;
+namespace {
+
+constexpr auto kPoll = std::chrono::milliseconds(200);
+
+volatile std::sig_atomic_t interrupted = 0;
+
+struct WatchCommand {
+  std::string folder;
+  std::string http = "127.0.0.1:8080";
+};
+
+Result<int> execute(const WatchCommand& command) {
+  GOSSAMER_TRY(const std::unique_ptr<RunPage> page, RunPage::serve("--http", command.http));
+  LogFollower follower(command.folder, page->view());
+  GOSSAMER_TRY_STATUS(follower.update());
+  if (page->view().after(0).run.is_null())
+    return data_error(fmt::format("{} contains no run: there is no log-*.jsonl with a header in it",
+                                  command.folder));
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP})
+    std::signal(signal, [](int) { interrupted = 1; });
+  fmt::print("the page of {} is at {} (Ctrl-C ends this program)\n", command.folder, page->url());
+  std::fflush(stdout);
+  while (interrupted == 0) {
+    std::this_thread::sleep_for(kPoll);
+    GOSSAMER_TRY_STATUS(follower.update());
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_watch(CLI::App& app, int& exit_code) {
+  auto command = std::make_shared<WatchCommand>();
+  CLI::App* watch = app.add_subcommand(
+      "watch", "serve a page that shows a run, finished or under way, from the logs in its folder");
+  watch
+      ->add_option("folder", command->folder,
+                   "the run folder, or a folder with one subfolder per process")
+      ->required();
+  watch->add_option("--http", command->http, "host:port to serve the page at; port 0: any free one")
+      ->capture_default_str();
+  watch->callback([command, &exit_code] {
+    auto result = execute(*command);
+    exit_code = result.ok() ? *result : print_error(result.error());
+  });
+}
+
+}  // namespace gossamer::cli

@@ -1,0 +1,74 @@
+// The figures of a run that its page shows (peer/watch/run_view.hpp). NaN: not known.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+namespace gossamer::peer {
+
+inline constexpr double kNotKnown = std::numeric_limits<double>::quiet_NaN();
+
+enum class NodeStatus {
+  unknown,  ///< nothing was heard of it yet
+  training,
+  joined,    ///< trains, after it joined the running network
+  lost,      ///< every neighbour that is heard of has lost its link to the node
+  finished,  ///< its process has finished the run
+  stopped,   ///< its process has ended for another reason
+};
+
+/// The newest figures of a node.
+struct NodeFigures {
+  std::uint64_t changed = 0;  ///< version of the view (RunView) at the last change, as below
+  std::uint64_t round = 0;
+  double seconds = 0;
+  double train_loss = kNotKnown, test_loss = kNotKnown, test_accuracy = kNotKnown;
+  double distance = kNotKnown;  ///< of its parameters from the mean over all peers
+  std::uint64_t bytes_sent = 0, bytes_received = 0;
+  double train_seconds = 0, wait_seconds = 0, mix_seconds = 0;
+  NodeStatus state = NodeStatus::unknown;
+};
+
+/// Mean, least and largest of the values that are finite.
+struct Spread {
+  double sum = 0, least = kNotKnown, largest = kNotKnown;
+  int count = 0;
+  void add(double value);
+  double mean() const { return count == 0 ? kNotKnown : sum / count; }
+};
+
+/// The figures of one logged round.
+struct RoundFigures {
+  std::uint64_t changed = 0;
+  std::uint64_t round = 0;
+  int nodes = 0;                                ///< honest peers that have recorded the round
+  double seconds = 0;                           ///< the largest of the peers'
+  std::uint64_t bytes_sent = 0;                 ///< by all peers since the start
+  Spread train_loss, test_loss, test_accuracy;  ///< of the honest peers
+  double consensus_distance = kNotKnown, averaged_loss = kNotKnown, averaged_accuracy = kNotKnown;
+  double distance_to_optimum = kNotKnown;
+};
+
+/// The figures of each peer in one round, by peer.
+struct PeerFigures {
+  std::vector<float> train_loss, test_loss, test_accuracy, distance;
+};
+
+struct LinkFigures {
+  std::uint64_t changed = 0;
+  bool lost = false;
+  std::string cause;  ///< of the loss
+};
+
+struct EventLine {
+  std::uint64_t changed = 0;
+  double seconds = 0;
+  std::uint64_t round = 0;
+  int peer = 0;
+  std::string event;  ///< that of a membership record, or "ended"
+  std::string text;   ///< a sentence
+};
+
+}  // namespace gossamer::peer

@@ -1,0 +1,45 @@
+// Follows the logs of a run folder while processes write them: for `gossamer watch`.
+#pragma once
+
+#include <sys/types.h>
+
+#include <filesystem>
+#include <map>
+
+#include "base/result.hpp"
+#include "peer/log/run_files.hpp"
+#include "peer/watch/run_view.hpp"
+
+namespace gossamer::peer {
+
+/// Thread: one at a time.
+class LogFollower {
+ public:
+  /// The logs in `folder` and in its direct subfolders are added to `view`, which outlives this
+  /// object.
+  LogFollower(std::filesystem::path folder, RunView& view)
+      : folder_(std::move(folder)), view_(view) {}
+
+  /// Adds what was appended to the logs since the last call, and logs that are new. Where a log was
+  /// cut or replaced, as a resumed run does it, the view is reset and all logs are read anew.
+  /// Errors (data) name the folder, or the file, line and field; also where a log is of another run
+  /// than the others.
+  Status update();
+
+ private:
+  struct Followed {
+    LogReader reader;
+    ino_t inode = 0;
+    bool begun = false;  ///< the view has its header
+  };
+
+  Status add(Followed& log);
+  /// A log is not what was read of it: shorter, or another file.
+  bool was_replaced(const std::filesystem::path& path, const Followed& log) const;
+
+  std::filesystem::path folder_;
+  RunView& view_;
+  std::map<std::filesystem::path, Followed> logs_;
+};
+
+}  // namespace gossamer::peer

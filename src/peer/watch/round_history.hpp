@@ -1,0 +1,51 @@
+// The logged rounds of a run that a view keeps: all of them in a short run, in a longer one every
+// second, fourth … of them and the newest.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "peer/watch/figures.hpp"
+
+namespace gossamer::peer {
+
+/// Thread: one at a time.
+class RoundHistory {
+ public:
+  /// Rounds that are kept at most, where there are few peers.
+  static constexpr std::size_t kMostRounds = 1024;
+  /// Rounds times peers that are kept at most, of 16 bytes each; it bounds the rounds where there
+  /// are many peers.
+  static constexpr std::size_t kMostPeerFigures = std::size_t{1} << 22;
+  /// The bound for a network of any size.
+  static constexpr std::size_t kFewestRounds = 32;
+
+  struct Round {
+    RoundFigures figures;
+    PeerFigures peers;
+    std::map<int, std::vector<double>> sketches;  ///< by honest peer, until all are there
+  };
+
+  RoundHistory() = default;
+  /// Of `peers` peers whose logs have every `every`-th round.
+  RoundHistory(int peers, std::uint64_t every)
+      : peers_(static_cast<std::size_t>(peers)), every_(every) {}
+
+  /// The round, which is kept from now on if it is a newer one; null if it is not kept.
+  Round* at(std::uint64_t round);
+  const std::map<std::uint64_t, Round>& kept() const { return rounds_; }
+
+ private:
+  bool fits(std::uint64_t round) const {
+    return round % every_ == 0 && round / every_ % stride_ == 0;
+  }
+  void thin_out();
+
+  std::size_t peers_ = 1;
+  std::uint64_t every_ = 1, stride_ = 1;
+  std::map<std::uint64_t, Round> rounds_;
+};
+
+}  // namespace gossamer::peer

@@ -1,0 +1,154 @@
+#include "peer/watch/run_page.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <span>
+#include <utility>
+
+#include "peer/prediction/prediction.hpp"
+#include "peer/watch/view_json.hpp"
+
+namespace gossamer::peer {
+
+// Generated from the folder peer/watch/page: the name of each file and its bytes.
+std::vector<std::pair<std::string_view, std::span<const unsigned char>>> page_files();
+
+namespace {
+
+constexpr const char* kJson = "application/json";
+constexpr int kMostPredictedPeers = 1024;  // a prediction for more takes seconds
+
+const char* type_of(std::string_view name) {
+  if (name.ends_with(".html")) return "text/html; charset=utf-8";
+  if (name.ends_with(".css")) return "text/css; charset=utf-8";
+  if (name.ends_with(".svg")) return "image/svg+xml";
+  return "text/javascript; charset=utf-8";
+}
+
+/// The file of the page at a path; nothing if there is none.
+std::optional<WebAnswer> file_answer(std::string_view path) {
+  const std::string_view wanted =
+      path == "/" ? "index.html" : path.substr(std::min<std::size_t>(1, path.size()));
+  for (const auto& [name, bytes] : page_files())
+    if (path.starts_with('/') && name == wanted)
+      return WebAnswer{200, type_of(name), std::string(bytes.begin(), bytes.end())};
+  return {};
+}
+
+WebAnswer failure(int status, const std::string& why) {
+  return {status, kJson, text_of(Json{{"error", why}}) + "\n"};
+}
+
+std::optional<std::uint64_t> whole_number(std::string_view text) {
+  std::uint64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (text.empty() || error != std::errc() || end != text.data() + text.size()) return {};
+  return number;
+}
+
+/// The value of after in "after=3"; 0 if there is none.
+std::optional<std::uint64_t> version_in(std::string_view query) {
+  if (query.empty()) return 0;
+  constexpr std::string_view name = "after=";
+  return query.starts_with(name) ? whole_number(query.substr(name.size())) : std::nullopt;
+}
+
+WebAnswer state_answer(const RunView& view, std::string_view query) {
+  const auto version = version_in(query);
+  if (!version) return failure(400, "after: not a version");
+  return {200, kJson, state_json(view.after(*version))};
+}
+
+WebAnswer round_answer(const RunView& view, std::string_view text) {
+  const auto round = whole_number(text);
+  if (!round) return failure(400, "not a round");
+  const auto figures = view.round(*round);
+  if (!figures) return failure(404, fmt::format("round {} is not kept", *round));
+  return {200, kJson, round_json(*round, *figures)};
+}
+
+/// A process that answers is healthy; what it says of the run is for people.
+WebAnswer health_answer(const RunView& view) {
+  const ViewSnapshot snapshot = view.after(0);
+  std::uint64_t round = 0;
+  for (const RoundFigures& figures : snapshot.rounds) round = std::max(round, figures.round);
+  const std::string status = !snapshot.end.is_null()   ? snapshot.end["reason"].get<std::string>()
+                             : snapshot.rounds.empty() ? "starting"
+                                                       : "training";
+  return {200, kJson, text_of(Json{{"status", status}, {"round", round}}) + "\n"};
+}
+
+/// The curve that theory predicts for the run; null if it has none.
+Json predicted_curve(const Setup& setup) {
+  if (setup.config.run.peers > kMostPredictedPeers || !check_predictable(setup.config).ok())
+    return {};
+  const Prediction prediction = predict(setup, kDecay);
+  if (prediction.consensus_distance.empty()) return {};
+  Json curve;
+  curve["rounds"] = prediction.rounds;
+  for (const auto& [name, values] :
+       {std::pair("consensus_distance", &prediction.consensus_distance),
+        std::pair("distance_to_optimum", &prediction.distance_to_optimum)}) {
+    curve[name] = Json::array();
+    for (const double value : *values) curve[name].push_back(finite_or_null(value));
+  }
+  curve["note"] = prediction.sampled ? "as theory predicts it, estimated from samples"
+                                     : "as theory predicts it";
+  return curve;
+}
+
+}  // namespace
+
+WebAnswer answer_of(const RunView& view, std::string_view path) {
+  const std::size_t mark = path.find('?');
+  const std::string_view query = mark == path.npos ? "" : path.substr(mark + 1);
+  path = path.substr(0, mark);
+  if (auto file = file_answer(path)) return std::move(*file);
+  if (path == "/state") return state_answer(view, query);
+  if (path == "/metrics")
+    return {200, "text/plain; version=0.0.4; charset=utf-8", metrics_text(view.after(0))};
+  if (path == "/health") return health_answer(view);
+  constexpr std::string_view rounds = "/rounds/";
+  if (path.starts_with(rounds)) return round_answer(view, path.substr(rounds.size()));
+  return failure(404, "there is /, /state, /rounds/R, /metrics and /health");
+}
+
+Result<std::unique_ptr<RunPage>> RunPage::serve(const std::string& option,
+                                                const std::string& address,
+                                                std::optional<std::vector<int>> served_by,
+                                                Json predicted) {
+  const auto parsed = net::parse_address(address);
+  if (!parsed.ok()) return invalid_error(fmt::format("{}: {}", option, parsed.error().message));
+  std::unique_ptr<RunPage> page(new RunPage(std::move(served_by), std::move(predicted)));
+  GOSSAMER_TRY(page->server_,
+               WebServer::start(
+                   option, *parsed,
+                   [&view = page->view_](std::string_view path) { return answer_of(view, path); }));
+  return page;
+}
+
+Result<std::unique_ptr<RunPage>> open_page(const Setup& setup, Recorder& recorder,
+                                           const std::vector<int>& hosted,
+                                           const std::function<void(const std::string&)>& message) {
+  const std::string& address = setup.config.net.http;
+  if (address.empty()) return std::unique_ptr<RunPage>();
+  std::optional<std::vector<int>> served_by;
+  if (static_cast<int>(hosted.size()) < setup.nodes()) served_by = hosted;
+  auto served = RunPage::serve("net.http", address, std::move(served_by), predicted_curve(setup));
+  if (!served.ok()) {
+    recorder.discard();
+    return served;
+  }
+  std::unique_ptr<RunPage> page = std::move(served).value();
+  page->view().begin(recorder.header());
+  recorder.on_record = [&view = page->view(), hosted](const Json& record) {
+    view.add(record, hosted);
+  };
+  message(fmt::format("the page of this run is at {}{}", page->url(),
+                      page->is_local() ? "" : ", for everyone who reaches this machine"));
+  return page;
+}
+
+}  // namespace gossamer::peer

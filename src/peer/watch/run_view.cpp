@@ -1,0 +1,336 @@
+#include "peer/watch/run_view.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "peer/log/log_records.hpp"
+#include "peer/log/metrics.hpp"
+
+namespace gossamer::peer {
+namespace {
+
+double number(const Json& record, const char* field) {
+  const auto found = record.find(field);
+  return found != record.end() && found->is_number() ? found->get<double>() : kNotKnown;
+}
+
+std::uint64_t count(const Json& record, const char* field) {
+  const auto found = record.find(field);
+  if (found == record.end() || !found->is_number_integer()) return 0;
+  // As text, a number is unsigned; in a record that was just made, it may be an int.
+  return static_cast<std::uint64_t>(std::max<std::int64_t>(0, found->get<std::int64_t>()));
+}
+
+/// Both ends of each edge of the header that lies within the network.
+std::vector<std::vector<int>> neighbours_of(const Json& header, int peers) {
+  const auto topology = header.find("topology");
+  if (topology == header.end() || !topology->is_object()) return {};
+  const auto edges = topology->find("edge_list");
+  if (edges == topology->end() || !edges->is_array()) return {};
+  std::vector<std::vector<int>> neighbours(static_cast<std::size_t>(peers));
+  for (const Json& edge : *edges) {
+    const bool is_pair = edge.is_array() && edge.size() == 2 && edge[0].is_number_integer() &&
+                         edge[1].is_number_integer();
+    if (!is_pair) continue;
+    const auto a = edge[0].get<std::int64_t>(), b = edge[1].get<std::int64_t>();
+    if (std::min(a, b) < 0 || std::max(a, b) >= peers) continue;
+    neighbours[static_cast<std::size_t>(a)].push_back(static_cast<int>(b));
+    neighbours[static_cast<std::size_t>(b)].push_back(static_cast<int>(a));
+  }
+  return neighbours;
+}
+
+std::vector<int> honest_of(const Json& header, int peers) {
+  std::vector<int> honest;
+  std::set<std::int64_t> hostile;
+  const Json& config = header.at("config");
+  if (config.contains("attack") && config["attack"].contains("peers"))
+    for (const Json& peer : config["attack"]["peers"])
+      if (peer.is_number_integer()) hostile.insert(peer.get<std::int64_t>());
+  for (int peer = 0; peer < peers; ++peer)
+    if (!hostile.contains(peer)) honest.push_back(peer);
+  return honest;
+}
+
+std::string sentence(const Json& record, const std::string& event) {
+  const auto neighbour = [&] { return count(record, "neighbour"); };
+  if (event == "link_lost") {
+    const std::string cause = record["cause"].is_string() ? record["cause"].get<std::string>() : "";
+    return fmt::format("lost the link to peer {}{}{}", neighbour(), cause.empty() ? "" : ": ",
+                       cause);
+  }
+  if (event == "link_restored")
+    return fmt::format("exchanges rows with peer {} again from round {} on", neighbour(),
+                       count(record, "round"));
+  if (event == "reachable")
+    return fmt::format("reaches {} peers", count(record, "reachable_peers"));
+  return fmt::format("joined the running network in round {}", count(record, "round"));
+}
+
+}  // namespace
+
+void Spread::add(double value) {
+  if (!std::isfinite(value)) return;
+  sum += value, ++count;
+  if (!(least <= value)) least = value;
+  if (!(largest >= value)) largest = value;
+}
+
+RunView::RunView(std::optional<std::vector<int>> served_by, Json predicted)
+    : served_by_(std::move(served_by)), predicted_(std::move(predicted)) {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  const auto microseconds = std::chrono::duration_cast<std::chrono::microseconds>(now).count();
+  version_ = began_ = static_cast<std::uint64_t>(std::max<std::int64_t>(1, microseconds));
+}
+
+void RunView::reset() {
+  const std::lock_guard lock(mutex_);
+  began_ = rounds_changed_ = ++version_;
+  run_ = end_ = Json();
+  honest_.clear(), neighbours_.clear(), nodes_.clear();
+  rounds_ = {};
+  links_.clear(), lost_.clear(), events_.clear(), running_.clear();
+}
+
+bool RunView::begin(const Json& header) {
+  const std::lock_guard lock(mutex_);
+  if (!run_.is_null() && run_["run_id"] != header["run_id"]) return false;
+  ++version_;
+  const auto hosted = header.at("hosted").get<std::vector<int>>();
+  running_.insert(hosted.begin(), hosted.end());
+  if (!run_.is_null()) return true;
+  run_ = header;
+  peers_ = header.at("peers").get<int>();
+  neighbours_ = neighbours_of(header, peers_);
+  honest_ = honest_of(header, peers_);
+  nodes_.resize(static_cast<std::size_t>(peers_ + header.at("servers").get<int>()));
+  for (NodeFigures& node : nodes_) node.changed = version_;
+  const Json& config = header["config"];
+  const std::uint64_t every = config.contains("log") ? count(config["log"], "every") : 1;
+  rounds_ = RoundHistory(peers_, std::max<std::uint64_t>(1, every));
+  return true;
+}
+
+void RunView::add(const Json& record, const std::vector<int>& hosted) {
+  const std::lock_guard lock(mutex_);
+  if (run_.is_null()) return;
+  ++version_;
+  const std::string type = record_type(record);
+  if (type == "round") {
+    const int peer = record["peer"].get<int>();
+    add_node(record, peer);
+    if (peer < peers_) add_to_round(record, peer);
+  } else if (type == "server") {
+    add_node(record, record["server"].get<int>());
+  } else if (type == "network") {
+    add_network(record);
+  } else if (type == "membership") {
+    add_membership(record);
+  } else if (type == "end") {
+    add_end(record, hosted);
+  }
+}
+
+void RunView::add_node(const Json& record, int node) {
+  NodeFigures& figures = nodes_.at(static_cast<std::size_t>(node));
+  figures.changed = version_;
+  figures.round = count(record, "round");
+  figures.seconds = number(record, "seconds");
+  if (record.contains("train_loss")) figures.train_loss = number(record, "train_loss");
+  figures.test_loss = number(record, "test_loss");
+  figures.test_accuracy = number(record, "test_accuracy");
+  figures.bytes_sent = count(record, "bytes_sent");
+  figures.bytes_received = count(record, "bytes_received");
+  figures.train_seconds = number(record, "train_seconds");
+  figures.wait_seconds = number(record, "wait_seconds");
+  if (record.contains("mix_seconds")) figures.mix_seconds = number(record, "mix_seconds");
+  const bool was_heard_of = is_heard_of(node);
+  if (figures.state != NodeStatus::joined && figures.state != NodeStatus::lost)
+    figures.state = NodeStatus::training;
+  if (!was_heard_of && node < peers_ && !neighbours_.empty())
+    for (const int peer : neighbours_[static_cast<std::size_t>(node)]) update_state(peer);
+}
+
+RoundHistory::Round* RunView::kept_round(std::uint64_t round) {
+  const bool is_new = !rounds_.kept().contains(round);
+  RoundHistory::Round* kept = rounds_.at(round);
+  if (is_new && kept != nullptr) rounds_changed_ = version_;
+  return kept;
+}
+
+void RunView::add_to_round(const Json& record, int node) {
+  RoundHistory::Round* kept = kept_round(count(record, "round"));
+  if (kept == nullptr) return;
+  RoundFigures& figures = kept->figures;
+  figures.changed = version_;
+  const auto index = static_cast<std::size_t>(node);
+  const NodeFigures& newest = nodes_[index];
+  kept->peers.train_loss[index] = static_cast<float>(newest.train_loss);
+  kept->peers.test_loss[index] = static_cast<float>(newest.test_loss);
+  kept->peers.test_accuracy[index] = static_cast<float>(newest.test_accuracy);
+  figures.bytes_sent += newest.bytes_sent;
+  figures.seconds = std::max(figures.seconds, newest.seconds);
+  if (!std::ranges::binary_search(honest_, node)) return;
+  ++figures.nodes;
+  figures.train_loss.add(newest.train_loss);
+  figures.test_loss.add(newest.test_loss);
+  figures.test_accuracy.add(newest.test_accuracy);
+  // The records of one process alone say nothing of the mean over all peers.
+  if (const auto sketch = record.find("sketch");
+      !served_by_ && sketch != record.end() && sketch->is_string())
+    add_sketch(*kept, sketch->get_ref<const std::string&>(), node);
+}
+
+void RunView::add_sketch(RoundHistory::Round& kept, const std::string& text, int peer) {
+  std::vector<double> values = decode_sketch(text);
+  const auto& others = kept.sketches;
+  if (values.empty() || (!others.empty() && others.begin()->second.size() != values.size())) return;
+  kept.sketches[peer] = std::move(values);
+  if (kept.sketches.size() < honest_.size()) return;
+  std::vector<std::vector<double>> sketches;
+  for (auto& [unused, sketch] : kept.sketches) sketches.push_back(std::move(sketch));
+  kept.sketches.clear();
+  const ConsensusDistance estimate = estimated_consensus_distance(sketches);
+  kept.figures.consensus_distance = estimate.all;
+  set_distances(kept, estimate.by_peer);
+}
+
+void RunView::set_distances(RoundHistory::Round& kept, const std::vector<double>& distances) {
+  for (std::size_t k = 0; k < honest_.size() && k < distances.size(); ++k) {
+    const auto peer = static_cast<std::size_t>(honest_[k]);
+    kept.peers.distance[peer] = static_cast<float>(distances[k]);
+    if (nodes_[peer].round != kept.figures.round) continue;
+    nodes_[peer].distance = distances[k];
+    nodes_[peer].changed = version_;
+  }
+}
+
+void RunView::add_network(const Json& record) {
+  RoundHistory::Round* kept = kept_round(count(record, "round"));
+  if (kept == nullptr) return;
+  RoundFigures& figures = kept->figures;
+  figures.changed = version_;
+  figures.consensus_distance = number(record, "consensus_distance");
+  figures.averaged_loss = number(record, "averaged_loss");
+  figures.averaged_accuracy = number(record, "averaged_accuracy");
+  figures.distance_to_optimum = number(record, "distance_to_optimum");
+  std::vector<double> distances;
+  if (const auto found = record.find("distances_from_mean"); found != record.end())
+    for (const Json& distance : *found)
+      distances.push_back(distance.is_number() ? distance.get<double>() : kNotKnown);
+  set_distances(*kept, distances);
+}
+
+void RunView::add_event(EventLine line) {
+  line.changed = version_;
+  events_.push_back(std::move(line));
+  if (events_.size() > kMostEvents) events_.pop_front();
+}
+
+void RunView::add_membership(const Json& record) {
+  const int peer = record["peer"].get<int>();
+  const auto event = record["event"].get<std::string>();
+  add_event({.seconds = number(record, "seconds"),
+             .round = count(record, "round"),
+             .peer = peer,
+             .event = event,
+             .text = sentence(record, event)});
+  if (event == "joined") {
+    nodes_.at(static_cast<std::size_t>(peer)).state = NodeStatus::joined;
+    nodes_[static_cast<std::size_t>(peer)].changed = version_;
+  }
+  if (!event.starts_with("link_") || !record["neighbour"].is_number()) return;
+  const auto neighbour = count(record, "neighbour");
+  if (neighbour >= static_cast<std::uint64_t>(peers_) || peer >= peers_) return;
+  set_link(peer, static_cast<int>(neighbour), event == "link_lost",
+           record["cause"].is_string() ? record["cause"].get<std::string>() : "");
+}
+
+void RunView::set_link(int from, int to, bool lost, const std::string& cause) {
+  if (lost) lost_.insert({from, to});
+  else lost_.erase({from, to});
+  LinkFigures& link = links_[std::minmax(from, to)];
+  link.lost = lost || lost_.contains({to, from});
+  link.changed = version_;
+  link.cause = lost ? cause : link.lost ? link.cause : "";
+  update_state(to);
+}
+
+bool RunView::is_heard_of(int node) const {
+  const NodeStatus state = nodes_[static_cast<std::size_t>(node)].state;
+  return state == NodeStatus::training || state == NodeStatus::joined;
+}
+
+/// Whether the peer is lost depends on the neighbours that are heard of.
+void RunView::update_state(int node) {
+  const auto index = static_cast<std::size_t>(node);
+  NodeFigures& figures = nodes_[index];
+  if (figures.state == NodeStatus::finished || figures.state == NodeStatus::stopped) return;
+  int witnesses = 0, losses = 0;
+  if (!neighbours_.empty())
+    for (const int peer : neighbours_[index])
+      if (is_heard_of(peer)) ++witnesses, losses += lost_.contains({peer, node}) ? 1 : 0;
+  const bool is_lost = witnesses > 0 && losses == witnesses;
+  if (is_lost == (figures.state == NodeStatus::lost)) return;
+  const bool served = running_.contains(node);
+  figures.state = is_lost ? NodeStatus::lost : served ? NodeStatus::training : NodeStatus::unknown;
+  figures.changed = version_;
+}
+
+void RunView::add_end(const Json& record, const std::vector<int>& hosted) {
+  const auto reason = record["reason"].get<std::string>();
+  const auto message = record["message"].get<std::string>();
+  for (const int node : hosted) {
+    NodeFigures& figures = nodes_.at(static_cast<std::size_t>(node));
+    figures.state = reason == "finished" ? NodeStatus::finished : NodeStatus::stopped;
+    figures.changed = version_;
+    running_.erase(node);
+  }
+  add_event({.seconds = number(record, "seconds"),
+             .round = count(record, "rounds"),
+             .peer = hosted.front(),
+             .event = "ended",
+             .text = message.empty() ? reason : reason + ": " + message});
+  // A run has finished only if all of its processes have.
+  if (end_.is_null() || reason != "finished")
+    end_ = {{"reason", reason},
+            {"message", message},
+            {"rounds", record["rounds"]},
+            {"seconds", record["seconds"]}};
+}
+
+ViewSnapshot RunView::after(std::uint64_t version) const {
+  const std::lock_guard lock(mutex_);
+  if (version > version_ || version < began_) version = 0;
+  ViewSnapshot snapshot;
+  snapshot.version = version_;
+  snapshot.served_by = served_by_;
+  if (version == 0) snapshot.run = run_, snapshot.predicted = predicted_;
+  const auto is_new = [version](const auto& figures) { return figures.changed > version; };
+  for (std::size_t node = 0; node < nodes_.size(); ++node)
+    if (is_new(nodes_[node])) snapshot.nodes.emplace_back(static_cast<int>(node), nodes_[node]);
+  for (const auto& [unused, kept] : rounds_.kept())
+    if (is_new(kept.figures)) snapshot.rounds.push_back(kept.figures);
+  for (const auto& [link, figures] : links_)
+    if (is_new(figures)) snapshot.links.emplace_back(link, figures);
+  for (const EventLine& event : events_)
+    if (is_new(event)) snapshot.events.push_back(event);
+  if (running_.empty()) snapshot.end = end_;
+  if (rounds_changed_ > version || version == 0) {
+    snapshot.kept_rounds.emplace();
+    for (const auto& [round, unused] : rounds_.kept()) snapshot.kept_rounds->push_back(round);
+  }
+  return snapshot;
+}
+
+std::optional<PeerFigures> RunView::round(std::uint64_t round) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = rounds_.kept().find(round);
+  if (found == rounds_.kept().end()) return {};
+  return found->second.peers;
+}
+
+}  // namespace gossamer::peer

@@ -1,0 +1,93 @@
+// What people watch of a run: the newest figures of each node, curves by round, links and events.
+// A view is folded from records of logs (docs/LOG.md), of a run that is under way or of a finished
+// one.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "peer/storage/json.hpp"
+#include "peer/watch/figures.hpp"
+#include "peer/watch/round_history.hpp"
+
+namespace gossamer::peer {
+
+/// What a view knows, or what changed in it after a version.
+struct ViewSnapshot {
+  std::uint64_t version = 0;
+  Json run;        ///< the header of the log; null unless everything was asked for
+  Json predicted;  ///< null unless everything was asked for
+  std::optional<std::vector<int>> served_by;
+  std::vector<std::pair<int, NodeFigures>> nodes;
+  std::vector<RoundFigures> rounds;
+  std::vector<std::pair<std::pair<int, int>, LinkFigures>> links;  ///< (lower, higher) end
+  std::vector<EventLine> events;
+  Json end;  ///< the end record of the process that ended last, once all have ended; else null
+  std::optional<std::vector<std::uint64_t>> kept_rounds;
+};
+
+/// Thread: any.
+class RunView {
+ public:
+  /// How many lines of events are kept.
+  static constexpr std::size_t kMostEvents = 200;
+  /// `served_by`: the nodes of the process whose records are added; empty: those of all processes
+  /// are. `predicted`: the field of that name of /state, or null.
+  explicit RunView(std::optional<std::vector<int>> served_by = {}, Json predicted = {});
+
+  /// Forgets all records: they are added anew.
+  void reset();
+  /// Adds the header of a process's log, which was checked, before the log's other records. False:
+  /// it is of another run than those before, and nothing changes.
+  bool begin(const Json& header);
+  /// Adds any other record, which was checked, of the process that hosts `hosted`.
+  void add(const Json& record, const std::vector<int>& hosted);
+
+  /// What changed after `version`; everything if it is 0, or of another view.
+  ViewSnapshot after(std::uint64_t version) const;
+  /// The figures of each peer in a round; nothing if the round is not kept.
+  std::optional<PeerFigures> round(std::uint64_t round) const;
+
+ private:
+  void add_node(const Json& record, int node);
+  void add_to_round(const Json& record, int node);
+  void add_network(const Json& record);
+  void add_membership(const Json& record);
+  void add_end(const Json& record, const std::vector<int>& hosted);
+  void add_sketch(RoundHistory::Round& kept, const std::string& text, int peer);
+  void set_distances(RoundHistory::Round& kept, const std::vector<double>& distances);
+  void add_event(EventLine line);
+  void set_link(int from, int to, bool lost, const std::string& cause);
+  void update_state(int node);
+  bool is_heard_of(int node) const;
+  RoundHistory::Round* kept_round(std::uint64_t round);
+
+  const std::optional<std::vector<int>> served_by_;
+  const Json predicted_;
+  mutable std::mutex mutex_;
+  /// The first is the time at which the view is made, in microseconds: versions of an earlier view,
+  /// of a process that was started again, are lower.
+  std::uint64_t version_;
+  std::uint64_t began_;  ///< version of the last reset
+  Json run_;                 ///< the header of the first log
+  int peers_ = 0;
+  std::vector<int> honest_;
+  std::vector<std::vector<int>> neighbours_;  ///< by peer; empty where edges are not known
+  std::vector<NodeFigures> nodes_;            ///< peers, then servers
+  RoundHistory rounds_;
+  std::uint64_t rounds_changed_ = 0;  ///< version of the last change of which rounds are kept
+  std::map<std::pair<int, int>, LinkFigures> links_;  ///< by (lower, higher) end
+  std::set<std::pair<int, int>> lost_;                ///< (who has lost the link, to whom)
+  std::deque<EventLine> events_;
+  std::set<int> running_;  ///< nodes of processes whose log has no end record
+  Json end_;
+};
+
+}  // namespace gossamer::peer

@@ -1,0 +1,183 @@
+#include "peer/watch/view_json.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <iterator>
+#include <string_view>
+
+namespace gossamer::peer {
+namespace {
+
+// Ten times a second, thousands of numbers become text: they are formatted into one string, in
+// place of a tree of JSON values.
+
+void append(std::string& text, double value) {
+  if (std::isfinite(value)) fmt::format_to(std::back_inserter(text), "{:.7g}", value);
+  else text += "null";
+}
+void append(std::string& text, float value) { append(text, static_cast<double>(value)); }
+void append(std::string& text, std::uint64_t value) {
+  fmt::format_to(std::back_inserter(text), "{}", value);
+}
+void append(std::string& text, int value) { fmt::format_to(std::back_inserter(text), "{}", value); }
+void append(std::string& text, const std::string& value) { text += text_of(Json(value)); }
+void append(std::string& text, std::string_view value) { append(text, std::string(value)); }
+
+std::string_view name_of(NodeStatus state) {
+  switch (state) {
+    case NodeStatus::unknown: return "unknown";
+    case NodeStatus::training: return "training";
+    case NodeStatus::joined: return "joined";
+    case NodeStatus::lost: return "lost";
+    case NodeStatus::finished: return "finished";
+    case NodeStatus::stopped: return "stopped";
+  }
+  return "unknown";
+}
+
+/// Appends `"name": [value of each item]`.
+template <class Items, class Value>
+void column(std::string& text, const char* name, const Items& items, Value value) {
+  if (text.back() != '{') text += ',';
+  fmt::format_to(std::back_inserter(text), "\"{}\":[", name);
+  bool first = true;
+  for (const auto& item : items) {
+    if (!first) text += ',';
+    first = false;
+    append(text, value(item));
+  }
+  text += ']';
+}
+
+using Node = std::pair<int, NodeFigures>;
+
+void append_nodes(std::string& text, const std::vector<Node>& nodes) {
+  const auto field = [&](const char* name, auto member) {
+    column(text, name, nodes, [member](const Node& node) { return node.second.*member; });
+  };
+  column(text, "id", nodes, [](const Node& node) { return node.first; });
+  field("round", &NodeFigures::round);
+  field("seconds", &NodeFigures::seconds);
+  field("train_loss", &NodeFigures::train_loss);
+  field("test_loss", &NodeFigures::test_loss);
+  field("test_accuracy", &NodeFigures::test_accuracy);
+  field("distance", &NodeFigures::distance);
+  field("bytes_sent", &NodeFigures::bytes_sent);
+  field("bytes_received", &NodeFigures::bytes_received);
+  field("train_seconds", &NodeFigures::train_seconds);
+  field("wait_seconds", &NodeFigures::wait_seconds);
+  field("mix_seconds", &NodeFigures::mix_seconds);
+  column(text, "state", nodes, [](const Node& node) { return name_of(node.second.state); });
+}
+
+void append_rounds(std::string& text, const std::vector<RoundFigures>& rounds) {
+  const auto field = [&](const char* name, auto member) {
+    column(text, name, rounds, [member](const RoundFigures& round) { return round.*member; });
+  };
+  const auto spread = [&](const std::string& name, Spread RoundFigures::* member) {
+    column(text, name.c_str(), rounds,
+           [member](const RoundFigures& round) { return (round.*member).mean(); });
+    column(text, (name + "_min").c_str(), rounds,
+           [member](const RoundFigures& round) { return (round.*member).least; });
+    column(text, (name + "_max").c_str(), rounds,
+           [member](const RoundFigures& round) { return (round.*member).largest; });
+  };
+  field("round", &RoundFigures::round);
+  field("nodes", &RoundFigures::nodes);
+  field("seconds", &RoundFigures::seconds);
+  field("bytes_sent", &RoundFigures::bytes_sent);
+  spread("train_loss", &RoundFigures::train_loss);
+  spread("test_loss", &RoundFigures::test_loss);
+  spread("test_accuracy", &RoundFigures::test_accuracy);
+  field("consensus_distance", &RoundFigures::consensus_distance);
+  field("averaged_loss", &RoundFigures::averaged_loss);
+  field("averaged_accuracy", &RoundFigures::averaged_accuracy);
+  field("distance_to_optimum", &RoundFigures::distance_to_optimum);
+}
+
+void append_links(std::string& text, const ViewSnapshot& snapshot) {
+  using Link = std::pair<std::pair<int, int>, LinkFigures>;
+  column(text, "a", snapshot.links, [](const Link& link) { return link.first.first; });
+  column(text, "b", snapshot.links, [](const Link& link) { return link.first.second; });
+  column(text, "state", snapshot.links,
+         [](const Link& link) { return std::string_view(link.second.lost ? "lost" : "active"); });
+  column(text, "cause", snapshot.links, [](const Link& link) { return link.second.cause; });
+}
+
+void append_events(std::string& text, const std::vector<EventLine>& events) {
+  const auto field = [&](const char* name, auto member) {
+    column(text, name, events, [member](const EventLine& event) { return event.*member; });
+  };
+  field("seconds", &EventLine::seconds);
+  field("round", &EventLine::round);
+  field("peer", &EventLine::peer);
+  field("event", &EventLine::event);
+  field("text", &EventLine::text);
+}
+
+Json value_or_null(const Json& object, const char* field) {
+  const auto found = object.is_object() ? object.find(field) : object.end();
+  return object.is_object() && found != object.end() ? *found : Json();
+}
+
+/// The run in the words of its header.
+Json run_json(const ViewSnapshot& snapshot) {
+  const Json& header = snapshot.run;
+  const Json config = value_or_null(header, "config"), topology = value_or_null(header, "topology");
+  const auto setting = [&](const char* section, const char* key) {
+    return value_or_null(value_or_null(config, section), key);
+  };
+  Json run;
+  for (const char* field :
+       {"run_id", "version", "peers", "servers", "parameters", "time", "device"})
+    run[field] = value_or_null(header, field);
+  run["rounds"] = setting("run", "rounds");
+  run["algorithm"] = setting("algorithm", "kind");
+  run["policy"] = setting("algorithm", "policy");
+  run["model"] = setting("model", "kind");
+  run["data"] = setting("data", "kind");
+  run["hostile"] = setting("attack", "peers");
+  run["topology"] = setting("topology", "kind");
+  for (const char* field : {"symmetric", "spectral_gap", "lattice"})
+    run[field] = value_or_null(topology, field);
+  run["edges"] = value_or_null(topology, "edge_list");
+  run["served_by"] = snapshot.served_by ? Json(*snapshot.served_by) : Json();
+  return run;
+}
+
+}  // namespace
+
+std::string state_json(const ViewSnapshot& snapshot) {
+  std::string text = fmt::format("{{\"version\":{}", snapshot.version);
+  if (!snapshot.run.is_null()) {
+    text += ",\"run\":" + text_of(run_json(snapshot));
+    text += ",\"predicted\":" + text_of(snapshot.predicted);
+  }
+  const auto object = [&](const char* name, auto fill) {
+    fmt::format_to(std::back_inserter(text), ",\"{}\":{{", name);
+    fill();
+    text += '}';
+  };
+  object("nodes", [&] { append_nodes(text, snapshot.nodes); });
+  object("rounds", [&] { append_rounds(text, snapshot.rounds); });
+  object("links", [&] { append_links(text, snapshot); });
+  object("events", [&] { append_events(text, snapshot.events); });
+  text += ",\"end\":" + text_of(snapshot.end);
+  if (snapshot.kept_rounds) text += ",\"kept_rounds\":" + text_of(Json(*snapshot.kept_rounds));
+  return text + "}";
+}
+
+std::string round_json(std::uint64_t round, const PeerFigures& figures) {
+  std::string text = "{";
+  const auto field = [&](const char* name, const std::vector<float>& values) {
+    column(text, name, values, [](float value) { return value; });
+  };
+  field("train_loss", figures.train_loss);
+  field("test_loss", figures.test_loss);
+  field("test_accuracy", figures.test_accuracy);
+  field("distance", figures.distance);
+  return text + fmt::format(",\"round\":{}}}", round);
+}
+
+}  // namespace gossamer::peer

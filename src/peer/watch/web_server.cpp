@@ -1,0 +1,241 @@
+#include "peer/watch/web_server.hpp"
+
+#include <fmt/format.h>
+#include <kj/async-io.h>
+#include <kj/compat/http.h>
+#include <pthread.h>
+
+#include <csignal>
+#include <cstddef>
+#include <future>
+#include <optional>
+#include <thread>
+#include <utility>
+
+namespace gossamer::peer {
+namespace {
+
+constexpr auto kRetry = 100 * kj::MILLISECONDS;  // after a connection could not be accepted
+
+const char* text_of(int status) {
+  switch (status) {
+    case 200: return "OK";
+    case 400: return "Bad Request";
+    case 403: return "Forbidden";
+    case 404: return "Not Found";
+    case 405: return "Method Not Allowed";
+    case 503: return "Service Unavailable";
+    default: return "Internal Server Error";
+  }
+}
+
+kj::Duration in_kj(std::chrono::milliseconds duration) {
+  return duration.count() * kj::MILLISECONDS;
+}
+
+/// The system's reason in the description of an exception: "::bind(…): Address in use; …".
+std::string reason_in(std::string_view description) {
+  if (const auto call = description.find("): "); call != description.npos)
+    description.remove_prefix(call + 3);
+  return std::string(description.substr(0, description.find(';')));
+}
+
+/// The host in the field Host, without its port and brackets.
+std::string host_in(std::string_view field) {
+  if (field.starts_with('[')) return std::string(field.substr(1, field.find(']') - 1));
+  return std::string(field.substr(0, field.find(':')));
+}
+
+class Service final : public kj::HttpService {
+ public:
+  Service(WebServer::Answer answer, bool this_machine_only, kj::Duration time_to_answer,
+          kj::Timer& timer, const kj::HttpHeaderTable& table)
+      : answer_(std::move(answer)),
+        this_machine_only_(this_machine_only),
+        time_to_answer_(time_to_answer),
+        timer_(timer),
+        table_(table) {}
+
+  kj::Promise<void> request(kj::HttpMethod method, kj::StringPtr url,
+                            const kj::HttpHeaders& headers, kj::AsyncInputStream&,
+                            Response& response) override {
+    const bool reads = method == kj::HttpMethod::GET || method == kj::HttpMethod::HEAD;
+    return send(!reads                ? WebAnswer{405, "text/plain", "only GET is answered\n"}
+                : !is_for_us(headers) ? WebAnswer{403, "text/plain", "another host is asked\n"}
+                                      : answer_({url.begin(), url.size()}),
+                method != kj::HttpMethod::HEAD, response);
+  }
+
+ private:
+  bool is_for_us(const kj::HttpHeaders& headers) const {
+    if (!this_machine_only_) return true;
+    KJ_IF_MAYBE (host, headers.get(kj::HttpHeaderId::HOST)) {
+      return net::is_loopback({host_in({host->begin(), host->size()}), 0});
+    }
+    return false;
+  }
+
+  kj::Promise<void> send(WebAnswer answer, bool with_content, Response& response) {
+    kj::HttpHeaders headers(table_);
+    headers.set(kj::HttpHeaderId::CONTENT_TYPE, kj::str(answer.type.c_str()));
+    headers.add("Cache-Control", "no-store");
+    headers.add("Content-Security-Policy", "default-src 'self'; frame-ancestors 'none'");
+    headers.add("Cross-Origin-Resource-Policy", "same-origin");
+    headers.add("X-Content-Type-Options", "nosniff");
+    auto stream = response.send(static_cast<kj::uint>(answer.status), text_of(answer.status),
+                                headers, answer.content.size());
+    if (!with_content) return kj::READY_NOW;
+    auto content = kj::heap<std::string>(std::move(answer.content));
+    auto written = stream->write(content->data(), content->size());
+    return timer_.timeoutAfter(time_to_answer_, kj::mv(written))
+        .attach(kj::mv(stream), kj::mv(content));
+  }
+
+  WebServer::Answer answer_;
+  bool this_machine_only_;
+  kj::Duration time_to_answer_;
+  kj::Timer& timer_;
+  const kj::HttpHeaderTable& table_;
+};
+
+/// A client that breaks the protocol, or goes away, is no news, and an answer ends its connection.
+class Manners final : public kj::TaskSet::ErrorHandler,
+                      public kj::HttpServerErrorHandler,
+                      public kj::HttpServerCallbacks {
+ public:
+  bool shouldClose() override { return true; }
+  void taskFailed(kj::Exception&&) override {}
+  kj::Promise<void> handleApplicationError(kj::Exception,
+                                           kj::Maybe<kj::HttpService::Response&>) override {
+    return kj::READY_NOW;
+  }
+};
+
+/// Serves the connections that come in, a limited number at a time.
+class Reception {
+ public:
+  Reception(kj::Own<kj::ConnectionReceiver> receiver, const WebLimits& limits, kj::Timer& timer,
+            const kj::HttpHeaderTable& table, kj::HttpService& service)
+      : most_(limits.connections),
+        receiver_(kj::mv(receiver)),
+        timer_(timer),
+        server_(timer, table, service, settings(in_kj(limits.request))),
+        connections_(manners_) {}
+
+  kj::Promise<void> run() {
+    return receiver_->accept()
+        .then(
+            [this](kj::Own<kj::AsyncIoStream> stream) -> kj::Promise<void> {
+              if (open_ < most_) serve(kj::mv(stream));
+              return kj::READY_NOW;
+            },
+            [this](kj::Exception&&) -> kj::Promise<void> { return timer_.afterDelay(kRetry); })
+        .then([this] { return run(); });
+  }
+
+ private:
+  kj::HttpServerSettings settings(kj::Duration request) {
+    kj::HttpServerSettings settings;
+    settings.headerTimeout = request;
+    settings.errorHandler = manners_;
+    settings.callbacks = manners_;
+    return settings;
+  }
+
+  void serve(kj::Own<kj::AsyncIoStream> stream) {
+    ++open_;
+    connections_.add(server_.listenHttp(kj::mv(stream)).attach(kj::defer([this] { --open_; })));
+  }
+
+  int most_;
+  Manners manners_;
+  kj::Own<kj::ConnectionReceiver> receiver_;
+  kj::Timer& timer_;
+  kj::HttpServer server_;
+  int open_ = 0;
+  kj::TaskSet connections_;
+};
+
+}  // namespace
+
+class WebServer::Loop {
+ public:
+  struct Started {
+    std::uint16_t port = 0;
+    kj::Own<kj::CrossThreadPromiseFulfiller<void>> stop;
+    std::string failure = {};  ///< empty: it listens
+  };
+
+  Loop(net::Address address, Answer answer, const WebLimits& limits) {
+    // A signal is for the thread that runs the peers.
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    std::promise<Started> started;
+    auto result = started.get_future();
+    thread_ = std::thread([address = std::move(address), answer = std::move(answer), limits,
+                           started = std::move(started)]() mutable {
+      run(address, std::move(answer), limits, started);
+    });
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    started_ = result.get();
+  }
+
+  ~Loop() {
+    if (started_.failure.empty()) started_.stop->fulfill();
+    thread_.join();
+  }
+
+  const Started& started() const { return started_; }
+
+ private:
+  static void run(const net::Address& address, Answer answer, const WebLimits& limits,
+                  std::promise<Started>& started) {
+    bool told = false;
+    try {
+      auto io = kj::setupAsyncIo();
+      auto& timer = io.provider->getTimer();
+      auto receiver = io.provider->getNetwork()
+                          .parseAddress(net::to_string(address).c_str())
+                          .wait(io.waitScope)
+                          ->listen();
+      auto end = kj::newPromiseAndCrossThreadFulfiller<void>();
+      const auto port = static_cast<std::uint16_t>(receiver->getPort());
+      const auto table = kj::HttpHeaderTable::Builder().build();
+      Service service(std::move(answer), net::is_loopback(address), in_kj(limits.answer), timer,
+                      *table);
+      Reception reception(kj::mv(receiver), limits, timer, *table, service);
+      started.set_value({port, kj::mv(end.fulfiller)});
+      told = true;
+      reception.run().exclusiveJoin(kj::mv(end.promise)).wait(io.waitScope);
+    } catch (const kj::Exception& failure) {
+      if (!told) started.set_value({0, {}, reason_in(failure.getDescription().cStr())});
+    }
+  }
+
+  std::thread thread_;
+  Started started_;
+};
+
+Result<std::unique_ptr<WebServer>> WebServer::start(const std::string& name,
+                                                    const net::Address& address, Answer answer,
+                                                    const WebLimits& limits) {
+  std::unique_ptr<WebServer> server(new WebServer(address));
+  server->loop_ = std::make_unique<Loop>(address, std::move(answer), limits);
+  if (const std::string& failure = server->loop_->started().failure; !failure.empty())
+    return Error{ErrorKind::network, fmt::format("{}: cannot listen at {}: {}", name,
+                                                 net::to_string(address), failure)};
+  server->port_ = server->loop_->started().port;
+  return server;
+}
+
+WebServer::WebServer(net::Address address) : address_(std::move(address)) {}
+
+WebServer::~WebServer() = default;
+
+std::string WebServer::url() const {
+  const net::Address shown{net::is_any_host(address_) ? "localhost" : address_.host, port_};
+  return fmt::format("http://{}/", net::to_string(shown));
+}
+
+}  // namespace gossamer::peer

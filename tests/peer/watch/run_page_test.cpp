@@ -1,0 +1,162 @@
+// The page of a run: its paths, and what it serves of a run that is under way and of logs.
+#include "peer/watch/run_page.hpp"
+
+#include "peer/watch/log_follower.hpp"
+#include "tests/peer/test_util.hpp"
+#include "tests/peer/watch/records.hpp"
+#include "tests/peer/watch/web_client.hpp"
+
+using namespace gossamer;
+using namespace gossamer::peer;
+using namespace gossamer::peer::testing;
+
+namespace {
+
+Json json_of(const WebAnswer& answer) {
+  REQUIRE(answer.status == 200);
+  REQUIRE(answer.type == "application/json");
+  auto json = parse_json(answer.content);
+  REQUIRE(json.ok());
+  return std::move(json).value();
+}
+
+void append(const fs::path& path, const Json& record) {
+  std::ofstream(path, std::ios::binary | std::ios::app) << text_of(record) << "\n";
+}
+
+}  // namespace
+
+TEST_CASE("The paths of a page") {
+  RunView view;
+  REQUIRE(view.begin(header_of(4, {0, 1, 2, 3})));
+  CHECK(json_of(answer_of(view, "/health"))["status"] == "starting");
+  view.add(round_of(0, 2, 1), {0, 1, 2, 3});
+  CHECK(answer_of(view, "/").type == "text/html; charset=utf-8");
+  CHECK(answer_of(view, "/").content.starts_with("<!doctype html>"));
+  CHECK(answer_of(view, "/page.js").type == "text/javascript; charset=utf-8");
+  CHECK(answer_of(view, "/page.css").type == "text/css; charset=utf-8");
+  CHECK(answer_of(view, "/metrics").content.starts_with("# HELP gossamer_run_info"));
+  CHECK(json_of(answer_of(view, "/health"))["status"] == "training");
+  CHECK(json_of(answer_of(view, "/health"))["round"] == 2);
+  const Json state = json_of(answer_of(view, "/state"));
+  CHECK(state == json_of(answer_of(view, "/state?after=0")));
+  CHECK_FALSE(
+      json_of(answer_of(view, "/state?after=" + text_of(state["version"]))).contains("run"));
+  CHECK(json_of(answer_of(view, "/rounds/2"))["train_loss"] ==
+        Json({1, nullptr, nullptr, nullptr}));
+}
+
+TEST_CASE("Paths that are wrong get an error and no file") {
+  RunView view;
+  for (const char* path : {"/../../etc/passwd", "//", "/page.js/", "", "state", "/page", "/state/",
+                           "/rounds", "*", "http://localhost/state"}) {
+    CAPTURE(path);
+    CHECK(answer_of(view, path).status == 404);
+  }
+  for (const char* path : {"/state?after=", "/state?after=x", "/state?after=-1", "/state?before=1",
+                           "/state?after=99999999999999999999", "/rounds/", "/rounds/x",
+                           "/rounds/1/2", "/rounds/-1"}) {
+    CAPTURE(path);
+    CHECK(answer_of(view, path).status == 400);
+  }
+  CHECK(answer_of(view, "/rounds/0").status == 404);
+  CHECK(json_of(answer_of(view, "/state"))["run"]["run_id"].is_null());  // before the first header
+}
+
+TEST_CASE("A run under way is served, and its logs show the same") {
+  const Folder folder;
+  std::uint16_t port = 0;
+  Json live;
+  RunRequest request;
+  request.message = [&port](const std::string& line) {
+    if (const auto at = line.find("http://127.0.0.1:"); at != line.npos)
+      port = static_cast<std::uint16_t>(std::stoi(line.substr(at + 17)));
+  };
+  request.on_progress = [&](const Json& record) {
+    if (record["round"] != 6) return;
+    const std::string text =
+        answer_at(port, "GET /state HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+    live = parse_json(text.substr(text.find("\r\n\r\n") + 4)).value();
+  };
+  run_in(folder.path,
+         {"run.peers=4", "run.rounds=6", "log.every=2", "topology.kind=ring", "data.kind=quadratic",
+          "data.partition=iid", "data.batch=0", "model.kind=linear", "net.http=127.0.0.1:0"},
+         std::move(request));
+  REQUIRE(port != 0);
+  CHECK(live["predicted"]["rounds"] == Json({0, 2, 4, 6}));
+  CHECK(live["nodes"]["state"] == Json({"training", "training", "training", "training"}));
+  RunView view;
+  REQUIRE(LogFollower(folder.path, view).update().ok());
+  const Json logs = json_of(answer_of(view, "/state"));
+  CHECK(live["rounds"] == logs["rounds"]);
+  CHECK(live["run"] == logs["run"]);
+  CHECK(logs["nodes"]["state"] == Json({"finished", "finished", "finished", "finished"}));
+  for (const char* column : {"round", "train_loss", "distance", "bytes_sent", "mix_seconds"})
+    CHECK(live["nodes"][column] == logs["nodes"][column]);
+  CHECK(logs["nodes"]["distance"][0].is_number());
+  CHECK(logs["end"]["reason"] == "finished");
+}
+
+TEST_CASE("A follower adds what processes append, and new logs") {
+  const Folder folder;
+  RunView view;
+  LogFollower follower(folder.path, view);
+  REQUIRE(follower.update().ok());
+  CHECK(view.after(0).run.is_null());
+  const fs::path first = folder.path / "log-0.jsonl", second = folder.path / "b" / "log-1.jsonl";
+  append(first, header_of(2, {0}));
+  append(first, round_of(0, 0, 1));
+  REQUIRE(follower.update().ok());
+  CHECK(view.after(0).rounds.size() == 1);
+  std::ofstream(first, std::ios::app) << text_of(round_of(0, 2, 1)).substr(0, 20);
+  REQUIRE(follower.update().ok());  // half a line
+  CHECK(view.after(0).rounds.size() == 1);
+  std::ofstream(first, std::ios::app) << text_of(round_of(0, 2, 1)).substr(20) << "\n";
+  fs::create_directory(folder.path / "b");
+  append(second, header_of(2, {1}));
+  append(second, round_of(1, 2, 3));
+  REQUIRE(follower.update().ok());
+  const ViewSnapshot all = view.after(0);
+  REQUIRE(all.rounds.size() == 2);
+  CHECK(all.rounds.back().train_loss.mean() == 2);
+}
+
+TEST_CASE("A follower starts anew where a log was cut or replaced, as a resumed run does it") {
+  const Folder folder;
+  const fs::path path = folder.path / "log-0.jsonl";
+  RunView view;
+  LogFollower follower(folder.path, view);
+  append(path, header_of(1, {0}));
+  for (const int round : {0, 2, 4}) append(path, round_of(0, round, 1));
+  REQUIRE(follower.update().ok());
+  REQUIRE(view.after(0).rounds.size() == 3);
+  const std::uint64_t before = view.after(0).version;
+  const std::string kept = content_of(path);
+  fs::resize_file(path, kept.find("\n", kept.find("\n") + 1) + 1);
+  REQUIRE(follower.update().ok());
+  CHECK(view.after(0).rounds.size() == 1);
+  CHECK_FALSE(view.after(before).run.is_null());
+  // A file of the same length, with other content.
+  fs::rename(path, folder.path / "old");
+  append(path, header_of(1, {0}, "s"));
+  append(path, round_of(0, 6, 1));
+  REQUIRE(follower.update().ok());
+  CHECK(view.after(0).run["run_id"] == "s");
+  CHECK(view.after(0).rounds.front().round == 6);
+}
+
+TEST_CASE("A follower names what is wrong with a log") {
+  const Folder folder;
+  RunView view;
+  LogFollower follower(folder.path, view);
+  append(folder.path / "log-0.jsonl", header_of(2, {0}));
+  append(folder.path / "log-1.jsonl", header_of(2, {1}, "another"));
+  const Status other = follower.update();
+  REQUIRE_FALSE(other.ok());
+  CHECK(other.error().message.find("log-1.jsonl is the log of another run") != std::string::npos);
+  append(folder.path / "log-0.jsonl", round_of(5, 0, 1));
+  const Status foreign = follower.update();
+  REQUIRE_FALSE(foreign.ok());
+  CHECK(foreign.error().message.find("log-0.jsonl:2: peer: 5 is not hosted") != std::string::npos);
+  CHECK_FALSE(LogFollower(folder.path / "missing", view).update().ok());
+}

@@ -1,0 +1,232 @@
+// A view of a run: what is folded from records, and what changed after a version.
+#include "peer/watch/run_view.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+#include "peer/log/metrics.hpp"
+#include "peer/watch/view_json.hpp"
+#include "tests/peer/watch/records.hpp"
+
+using namespace gossamer::peer;
+using namespace gossamer::peer::testing;
+
+namespace {
+
+const std::vector<int> kAll{0, 1, 2, 3};
+
+NodeFigures node_of(const RunView& view, int node) {
+  for (const auto& [id, figures] : view.after(0).nodes)
+    if (id == node) return figures;
+  FAIL("no such node");
+  return {};
+}
+
+}  // namespace
+
+TEST_CASE("Rounds have mean, least and largest value over the peers, and sums of bytes") {
+  RunView view;
+  REQUIRE(view.begin(header_of(4, kAll)));
+  for (const int peer : kAll) view.add(round_of(peer, 2, 1.0 + peer), kAll);
+  view.add(network_of(2, 5.0, {1, 2, 3, 4}), kAll);
+  const ViewSnapshot all = view.after(0);
+  REQUIRE(all.rounds.size() == 1);
+  const RoundFigures& round = all.rounds.front();
+  CHECK(round.nodes == 4);
+  CHECK(round.train_loss.mean() == 2.5);
+  CHECK(round.train_loss.least == 1);
+  CHECK(round.train_loss.largest == 4);
+  CHECK(round.bytes_sent == 800);
+  CHECK(round.consensus_distance == 5);
+  CHECK(round.averaged_loss == 0.25);
+  CHECK(std::isnan(round.averaged_accuracy));
+  CHECK(node_of(view, 3).distance == 4);
+  CHECK(node_of(view, 3).state == NodeStatus::training);
+  const auto figures = view.round(2);
+  REQUIRE(figures);
+  CHECK(figures->distance == std::vector<float>{1, 2, 3, 4});
+  CHECK_FALSE(view.round(4));
+}
+
+TEST_CASE("Only what changed after a version is told, and all of it after a reset") {
+  RunView view;
+  REQUIRE(view.begin(header_of(4, kAll)));
+  for (const int peer : kAll) view.add(round_of(peer, 0, 1), kAll);
+  const std::uint64_t before = view.after(0).version;
+  view.add(round_of(2, 2, 0.5), kAll);
+  const ViewSnapshot news = view.after(before);
+  CHECK(news.run.is_null());
+  REQUIRE(news.nodes.size() == 1);
+  CHECK(news.nodes.front().first == 2);
+  REQUIRE(news.rounds.size() == 1);
+  CHECK(news.rounds.front().round == 2);
+  CHECK(news.kept_rounds == std::vector<std::uint64_t>{0, 2});
+  CHECK_FALSE(view.after(news.version).kept_rounds);
+  CHECK(view.after(news.version).nodes.empty());
+  CHECK_FALSE(view.after(news.version + 1000).run.is_null());  // of a view with another clock
+  RunView later;  // of a process that was started again
+  REQUIRE(later.begin(header_of(4, kAll)));
+  CHECK_FALSE(later.after(before).run.is_null());
+  view.reset();
+  REQUIRE(view.begin(header_of(4, kAll)));
+  CHECK_FALSE(view.after(news.version).run.is_null());
+  CHECK(view.after(news.version).rounds.empty());
+}
+
+TEST_CASE("A log of another run is not added") {
+  RunView view;
+  REQUIRE(view.begin(header_of(4, {0, 1})));
+  CHECK(view.begin(header_of(4, {2, 3})));
+  CHECK_FALSE(view.begin(header_of(4, {2, 3}, "another")));
+}
+
+TEST_CASE("A peer is lost while every neighbour that is heard of has lost it") {
+  RunView view;
+  for (const int peer : kAll) REQUIRE(view.begin(header_of(4, {peer})));
+  for (const int peer : kAll) view.add(round_of(peer, 2, 1), {peer});
+  view.add(link_of(1, 2, true, "it sent nothing for 2 s"), {1});
+  CHECK(node_of(view, 2).state == NodeStatus::training);
+  view.add(link_of(3, 2, true), {3});
+  CHECK(node_of(view, 2).state == NodeStatus::lost);
+  const ViewSnapshot lost = view.after(0);
+  REQUIRE(lost.links.size() == 2);
+  CHECK(lost.links.front().first == std::pair(1, 2));
+  CHECK(lost.links.front().second.lost);
+  CHECK(lost.links.front().second.cause == "it sent nothing for 2 s");
+  CHECK(lost.events.front().text == "lost the link to peer 2: it sent nothing for 2 s");
+  view.add(link_of(1, 2, false), {1});
+  CHECK(node_of(view, 2).state == NodeStatus::training);
+  CHECK_FALSE(view.after(0).links.front().second.lost);
+}
+
+TEST_CASE("A link is lost as long as one of its ends has lost it") {
+  RunView view;
+  REQUIRE(view.begin(header_of(4, kAll)));
+  view.add(link_of(0, 1, true, "first"), kAll);
+  view.add(link_of(1, 0, true, "second"), kAll);
+  view.add(link_of(0, 1, false), kAll);
+  CHECK(view.after(0).links.front().second.lost);
+  view.add(link_of(1, 0, false), kAll);
+  CHECK_FALSE(view.after(0).links.front().second.lost);
+}
+
+TEST_CASE("A run has ended when all of its processes have, and finished only if all of them did") {
+  RunView view;
+  REQUIRE(view.begin(header_of(4, {0, 1})));
+  REQUIRE(view.begin(header_of(4, {2, 3})));
+  view.add(end_of("lost_peer"), {0, 1});
+  CHECK(view.after(0).end.is_null());
+  CHECK(node_of(view, 1).state == NodeStatus::stopped);
+  view.add(end_of("finished"), {2, 3});
+  CHECK(node_of(view, 2).state == NodeStatus::finished);
+  CHECK(view.after(0).end["reason"] == "lost_peer");
+}
+
+TEST_CASE("The distances of peers in several processes are estimated from their sketches") {
+  RunView view;
+  for (const int peer : kAll) REQUIRE(view.begin(header_of(4, {peer})));
+  for (const int peer : kAll) {
+    Json record = round_of(peer, 2, 1);
+    record["sketch"] = encode_sketch(std::vector<double>{peer == 0 ? 4.0 : 0.0, 0.0});
+    view.add(record, {peer});
+  }
+  CHECK(node_of(view, 0).distance == 3);
+  CHECK(node_of(view, 1).distance == 1);
+  CHECK(view.after(0).rounds.front().consensus_distance == doctest::Approx(std::sqrt(3.0)));
+}
+
+TEST_CASE("Damaged sketches change no figure") {
+  RunView view;
+  for (const int peer : kAll) REQUIRE(view.begin(header_of(4, {peer})));
+  const std::vector<std::string> sketches{encode_sketch(std::vector<double>{1, 2}), "!!!",
+                                          encode_sketch(std::vector<double>{1}), ""};
+  for (const int peer : kAll) {
+    Json record = round_of(peer, 2, 1);
+    record["sketch"] = sketches[static_cast<std::size_t>(peer)];
+    view.add(record, {peer});
+  }
+  CHECK(std::isnan(view.after(0).rounds.front().consensus_distance));
+}
+
+TEST_CASE("A long run keeps rounds at even distances, and the newest one") {
+  RoundHistory history(4, 2);
+  constexpr std::uint64_t last = 2 * 5 * RoundHistory::kMostRounds + 1;
+  for (std::uint64_t round = 0; round <= last; round += 2) REQUIRE(history.at(round) != nullptr);
+  REQUIRE(history.at(last) != nullptr);
+  CHECK(history.kept().size() <= RoundHistory::kMostRounds);
+  CHECK(history.kept().size() > RoundHistory::kMostRounds / 2);
+  CHECK(history.kept().contains(last));
+  CHECK(history.kept().contains(0));
+  CHECK(history.at(2) == nullptr);   // thinned out
+  CHECK(history.at(16) != nullptr);  // every 8th record is kept
+}
+
+TEST_CASE("A large network keeps fewer rounds") {
+  RoundHistory history(65535, 1);
+  for (std::uint64_t round = 0; round < 100; ++round) REQUIRE(history.at(round) != nullptr);
+  CHECK(history.kept().size() <= 64);
+}
+
+TEST_CASE("Hostile peers do not count in a round's figures") {
+  Json header = header_of(4, kAll);
+  header["config"]["attack"]["peers"] = {3};
+  RunView view;
+  REQUIRE(view.begin(header));
+  for (const int peer : kAll) view.add(round_of(peer, 2, peer == 3 ? 1e9 : 1), kAll);
+  view.add(network_of(2, 5.0, {1, 2, 3}), kAll);
+  CHECK(view.after(0).rounds.front().train_loss.largest == 1);
+  CHECK(view.after(0).rounds.front().nodes == 3);
+  CHECK(std::isnan(node_of(view, 3).distance));
+}
+
+TEST_CASE("Headers and records without the optional fields, or beyond the network, are taken") {
+  Json header = header_of(4, kAll);
+  header["topology"]["edge_list"] = {{0, 9}, {1}, "x", {-1, 2}, {0, 1}};
+  header["config"] = {{"algorithm", {{"kind", "dpsgd"}}}};
+  RunView view;
+  REQUIRE(view.begin(header));
+  view.add(round_of(0, 2, 1), kAll);
+  view.add(link_of(0, 70, true), kAll);
+  CHECK(view.after(0).links.empty());
+  CHECK_FALSE(state_json(view.after(0)).empty());
+  header.erase("topology");
+  RunView without;
+  REQUIRE(without.begin(header));
+  without.add(link_of(0, 1, true), kAll);
+  const auto state = parse_json(state_json(without.after(0)));
+  REQUIRE(state.ok());
+  CHECK((*state)["run"]["edges"].is_null());
+}
+
+TEST_CASE("The state is JSON, with null for what is not known and texts escaped") {
+  RunView view;
+  REQUIRE(view.begin(header_of(4, kAll)));
+  view.add(round_of(0, 2, std::numeric_limits<double>::infinity()), kAll);
+  view.add(link_of(0, 1, true, "\"<b>\n\x01\xff"), kAll);
+  const auto state = parse_json(state_json(view.after(0)));
+  REQUIRE(state.ok());
+  CHECK((*state)["nodes"]["id"] == Json({0, 1, 2, 3}));
+  CHECK((*state)["nodes"]["state"] == Json({"training", "lost", "unknown", "unknown"}));
+  CHECK((*state)["nodes"]["distance"][0].is_null());
+  CHECK((*state)["rounds"]["train_loss"][0].is_null());
+  CHECK((*state)["links"]["cause"][0] == "\"<b>\n\x01\xef\xbf\xbd");
+  CHECK((*state)["run"]["topology"] == "ring");
+  CHECK((*state)["run"]["rounds"] == 100);
+  CHECK((*state)["end"].is_null());
+}
+
+TEST_CASE("Prometheus' text has a sample of each peer that is heard of, and escaped labels") {
+  Json header = header_of(4, kAll);
+  header["run_id"] = "a\"b\\c\nd";
+  RunView view;
+  REQUIRE(view.begin(header));
+  view.add(round_of(2, 4, 0.5), kAll);
+  const std::string text = metrics_text(view.after(0));
+  CHECK(text.find("gossamer_train_loss{peer=\"2\"} 0.5\n") != text.npos);
+  CHECK(text.find("gossamer_round{peer=\"2\"} 4\n") != text.npos);
+  CHECK(text.find("peer=\"1\"") == text.npos);
+  CHECK(text.find("gossamer_test_accuracy{") == text.npos);
+  CHECK(text.find("run_id=\"a\\\"b\\\\c\\nd\"") != text.npos);
+  CHECK(text.find("gossamer_bytes_sent_total{peer=\"2\"} 400\n") != text.npos);
+}

@@ -1,0 +1,210 @@
+"""The page of a run: `gossamer watch`, and `net.http` of a run that is under way."""
+
+import json
+import re
+import signal
+import subprocess
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from network_test_util import DEADLINE, NetworkFactory, ReservedPort, wait_until
+
+URL = re.compile(r"http://[^/]*:\d+/")
+# Prometheus' text format 0.0.4: a comment or a sample a line.
+LINE = re.compile(
+    r"# (HELP|TYPE) gossamer_\w+ .+"
+    r'|gossamer_\w+(\{\w+="([^"\\\n]|\\.)*"(,\w+="([^"\\\n]|\\.)*")*\})? [-+.e0-9]+'
+)
+SMALL = ["--set", "run.peers=4", "--set", "run.rounds=6", "--set", "log.every=2"]
+
+
+def text_of(url: str) -> str:
+    with urllib.request.urlopen(url, timeout=DEADLINE) as answer:
+        return str(answer.read().decode())
+
+
+def json_of(url: str) -> dict[str, Any]:
+    value = json.loads(text_of(url))
+    assert isinstance(value, dict)
+    return value
+
+
+@pytest.fixture
+def folder(gossamer: Path, tmp_path: Path) -> Path:
+    """The folder of a finished run of four peers."""
+    out = tmp_path / "run"
+    subprocess.run([gossamer, "run", *SMALL, "--quiet", "--out", out], check=True, cwd=tmp_path)
+    return out
+
+
+Watch = Callable[..., "subprocess.Popen[str]"]
+
+
+@pytest.fixture
+def watch(gossamer: Path) -> Iterator[Watch]:
+    """watch(FOLDER) starts `gossamer watch` at a free port."""
+    started = []
+
+    def start(folder: Path) -> "subprocess.Popen[str]":
+        command = [gossamer, "watch", folder, "--http", "127.0.0.1:0"]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def url_of(process: "subprocess.Popen[str]") -> str:
+    assert process.stdout is not None
+    line = process.stdout.readline()
+    found = URL.search(line)
+    assert found, line
+    return found[0]
+
+
+def test_a_finished_run_is_served_until_the_program_is_interrupted(
+    folder: Path, watch: Watch
+) -> None:
+    process = watch(folder)
+    url = url_of(process)
+    state = json_of(url + "state")
+    log = [json.loads(line) for line in (folder / "log-0.jsonl").read_text().splitlines()]
+    networks = [record for record in log if record["record"] == "network"]
+    assert state["rounds"]["consensus_distance"] == pytest.approx(
+        [record["consensus_distance"] for record in networks], rel=1e-6
+    )
+    assert state["nodes"]["distance"] == pytest.approx(
+        networks[-1]["distances_from_mean"], rel=1e-6
+    )
+    assert state["kept_rounds"] == [0, 2, 4, 6]
+    assert state["end"]["reason"] == "finished"
+    assert "<!doctype html>" in text_of(url)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(DEADLINE) == 0
+
+
+def test_every_part_of_the_page_is_served_from_here(folder: Path, watch: Watch) -> None:
+    """The page loads nothing of another host, and nothing that is missing."""
+    url = url_of(watch(folder))
+    seen, left = set(), ["index.html"]
+    while left:
+        name = left.pop()
+        text = text_of(url + name)
+        seen.add(name)
+        assert not re.search(r"(src|href|url\(|from|import)\W{0,3}(https?:)?//", text), name
+        parts = re.findall(r'(?:src|href)="\.?/?([\w.]+)"|from "\./([\w.]+)"', text)
+        left += [part for pair in parts for part in pair if part and part not in seen]
+    assert {"index.html", "page.css", "page.js"} < seen
+    pages = Path(__file__).resolve().parents[3] / "src" / "peer" / "watch" / "page"
+    assert {path.name for path in pages.iterdir()} == seen
+
+
+def test_the_metrics_have_prometheus_text_format(folder: Path, watch: Watch) -> None:
+    url = url_of(watch(folder))
+    lines = text_of(url + "metrics").splitlines()
+    assert [line for line in lines if not LINE.fullmatch(line)] == []
+    assert 'gossamer_round{peer="3"} 6' in lines
+    types = [line.split()[2] for line in lines if line.startswith("# TYPE")]
+    assert len(types) == len(set(types))
+
+
+def test_logs_are_followed_while_processes_write_them(
+    network: NetworkFactory, watch: Watch
+) -> None:
+    net = network(2, "run.rounds=2000000", "log.every=50")
+    net.start("0"), net.start("1")
+    wait_until("no log", lambda: len(list(net.out.glob("log-*.jsonl"))) == 2)
+    url = url_of(watch(net.out))
+    first = wait_until(
+        lambda: text_of(url + "state"), lambda: max(json_of(url + "state")["nodes"]["round"] or [0])
+    )
+    later = wait_until(
+        "no later round",
+        lambda: [n for n in json_of(url + "state")["nodes"]["round"] if n > first],
+    )
+    assert later
+    state = json_of(url + "state")
+    assert state["run"]["served_by"] is None
+    assert all(value is not None for value in state["nodes"]["distance"])  # from sketches
+
+
+def test_each_process_of_a_network_serves_what_it_knows(network: NetworkFactory) -> None:
+    net = network(2, "run.rounds=2000000", "log.every=50")
+    first = net.start("0", "net.http=127.0.0.1:0")
+    net.start("1")
+    found = wait_until(lambda: first.stderr, lambda: URL.search(first.stderr))
+    url = found[0]
+    wait_until(
+        lambda: text_of(url + "health"), lambda: json_of(url + "health")["status"] == "training"
+    )
+    state = json_of(url + "state")
+    assert state["run"]["served_by"] == [0]
+    assert state["nodes"]["state"] == ["training", "unknown"]
+    net.processes[1].process.kill()
+    lost = wait_until(
+        lambda: text_of(url + "state"),
+        lambda: "lost" in (state := json_of(url + "state"))["nodes"]["state"] and state,
+    )
+    assert lost["links"]["state"] == ["lost"]
+    assert "gossamer_links_lost 1" in text_of(url + "metrics")
+
+
+def test_the_page_changes_no_bit(gossamer: Path, folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "served"
+    command = [gossamer, "run", *SMALL, "--quiet", "--out", out, "--set", "net.http=127.0.0.1:0"]
+    subprocess.run(command, check=True, cwd=tmp_path)
+    hashes = [json.loads((run / "summary.json").read_text())["final_hash"] for run in (folder, out)]
+    assert hashes[0] == hashes[1]
+
+
+@pytest.mark.parametrize("address", ["8080", "127.0.0.1:x", "192.0.2.1:8080"])
+def test_a_wrong_address_is_named_and_nothing_is_left(
+    gossamer: Path, tmp_path: Path, address: str
+) -> None:
+    out = tmp_path / "run"
+    command = [gossamer, "run", *SMALL, "--out", out, "--set", f"net.http={address}"]
+    result = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert result.returncode in (2, 7)
+    assert "net.http" in result.stderr and address in result.stderr
+    assert not out.exists()
+
+
+def test_what_cannot_be_watched_is_named(gossamer: Path, folder: Path, tmp_path: Path) -> None:
+    def fails(*arguments: object) -> str:
+        command = [gossamer, "watch", *arguments]
+        result = subprocess.run(
+            [str(part) for part in command], capture_output=True, text=True, check=False
+        )
+        assert result.returncode != 0
+        return result.stderr
+
+    assert "missing" in fails(tmp_path / "missing", "--http", "127.0.0.1:0")
+    (tmp_path / "empty").mkdir()
+    assert "contains no run" in fails(tmp_path / "empty", "--http", "127.0.0.1:0")
+    with ReservedPort() as address:
+        taken = subprocess.Popen(
+            [gossamer, "watch", folder, "--http", address], stdout=subprocess.PIPE, text=True
+        )
+        try:
+            url_of(taken)
+            assert f"--http: cannot listen at {address}" in fails(folder, "--http", address)
+        finally:
+            taken.kill()
+            taken.communicate()
+
+
+def test_another_site_cannot_read_the_page(folder: Path, watch: Watch) -> None:
+    """A name of another site that leads to this machine is refused (DNS rebinding)."""
+    request = urllib.request.Request(
+        url_of(watch(folder)) + "state", headers={"Host": "rebound.example"}
+    )
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        urllib.request.urlopen(request, timeout=DEADLINE)
+    assert refused.value.code == 403
