@@ -44,8 +44,8 @@ fi
 
 for id in 0 1 2 3; do
   "$gossamer" peer experiments/quickstart.toml --id $id --set run.peers=4 \
-    --set run.rounds=100000000 --set log.every=200 --set net.rendezvous="$work/meeting" --set net.http=127.0.0.1:0 --quiet \
-    --out "$work/network" 2>"$work/$id.err" &
+    --set run.rounds=100000000 --set log.every=200 --set net.rendezvous="$work/meeting" \
+    --set net.http=127.0.0.1:0 --quiet --out "$work/network" 2>"$work/$id.err" &
   pids+=($!)
 done
 url=$(url_in "$work/0.err")

@@ -76,7 +76,7 @@ class RunView {
   /// of a process that was started again, are lower.
   std::uint64_t version_;
   std::uint64_t began_;  ///< version of the last reset
-  Json run_;                 ///< the header of the first log
+  Json run_;             ///< the header of the first log
   int peers_ = 0;
   std::vector<int> honest_;
   std::vector<std::vector<int>> neighbours_;  ///< by peer; empty where edges are not known
