@@ -6,12 +6,12 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <optional>
 #include <utility>
 
 #include "net/listening.hpp"
 #include "net/startup/address_probe.hpp"
+#include "peer/doctor/available_memory.hpp"
 #include "peer/setup/credentials.hpp"
 #include "peer/setup/hosted_ids.hpp"
 #include "peer/setup/memory_check.hpp"
@@ -146,24 +146,15 @@ class NetworkCheck {
       return;
     }
     const auto needed = static_cast<double>(memory_of_node(setup) * hosted);
-    const std::optional<double> available = available_memory();
+    const auto available = available_memory();
     if (!available) return;
-    const std::string text = fmt::format("{:.1f} MiB for rows and training, {:.0f} MiB available",
-                                         needed / kMiB, *available / kMiB);
-    if (needed <= *available) return add(State::ok, "memory", text);
+    const std::string within =
+        available->limit.empty() ? "" : fmt::format(" within {}", available->limit);
+    const std::string text = fmt::format("{:.1f} MiB for rows and training, {:.0f} MiB available{}",
+                                         needed / kMiB, available->bytes / kMiB, within);
+    if (needed <= available->bytes) return add(State::ok, "memory", text);
     add(State::problem, "memory",
         text + "; use fewer peers in this process, or a smaller model or batch");
-  }
-
-  static std::optional<double> available_memory() {
-    std::ifstream file("/proc/meminfo");
-    std::string key;
-    double kib = 0;
-    while (file >> key >> kib) {
-      if (key == "MemAvailable:") return kib * 1024;
-      file.ignore(256, '\n');
-    }
-    return std::nullopt;
   }
 
   void check_port() {
