@@ -86,25 +86,40 @@ Problem LogReader::add(std::string_view line, const OnRecord& on_record) {
   return {};
 }
 
-Status LogReader::read(const OnRecord& on_record) {
-  if (!failed_.ok()) return failed_;
-  failed_ = read_lines(
-      log_.path,
-      [&](std::string_view line) -> Status {
-        ++lines_;
-        if (const Problem problem = add(line, on_record))
-          return data_error(fmt::format("{}:{}: {}", log_.path.string(), lines_, *problem));
-        log_.bytes += line.size() + 1;
-        return {};
-      },
-      log_.bytes);
-  return failed_;
+Result<bool> LogReader::read(const OnRecord& on_record, std::size_t most) {
+  constexpr std::size_t kTail = 256;
+  if (!failed_.ok()) return failed_.error();
+  const auto read_some = [&]() -> Result<bool> {
+    GOSSAMER_TRY(InputFile file, InputFile::open(log_.path));
+    LineReader lines(std::move(file), log_.bytes);
+    for (std::size_t count = 0; count < most; ++count) {
+      GOSSAMER_TRY(const std::optional<std::string_view> line, lines.next());
+      if (!line || !lines.complete()) return false;
+      ++lines_;
+      if (const Problem problem = add(*line, on_record))
+        return data_error(fmt::format("{}:{}: {}", log_.path.string(), lines_, *problem));
+      log_.bytes += line->size() + 1;
+      tail_.append(*line).append("\n");
+      tail_.erase(0, tail_.size() - std::min(tail_.size(), kTail));
+    }
+    return true;
+  };
+  Result<bool> more = read_some();
+  if (!more.ok()) failed_ = more.error();
+  return more;
+}
+
+bool LogReader::is_unchanged() const {
+  const auto file = InputFile::open(log_.path);
+  std::string there(tail_.size(), '\0');
+  return file.ok() && file->bytes() >= log_.bytes &&
+         file->read_exactly(log_.bytes - tail_.size(), there).ok() && there == tail_;
 }
 
 Result<std::optional<ProcessLog>> read_log(const fs::path& path, int lowest,
                                            const LogReader::OnRecord& on_record) {
   LogReader reader(path, lowest);
-  GOSSAMER_TRY_STATUS(reader.read(on_record));
+  if (const auto read = reader.read(on_record); !read.ok()) return read.error();
   if (reader.log().header.is_null()) return std::optional<ProcessLog>();
   return std::optional(reader.log());
 }

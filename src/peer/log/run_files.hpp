@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -36,10 +37,14 @@ class LogReader {
   /// The log at `path`, of the process whose lowest node is `lowest`.
   LogReader(std::filesystem::path path, int lowest);
 
-  /// Reads the complete lines that were appended since the last call. Calls `on_record` with each
-  /// record after the header, and with the log so far. Errors (data) name the file, the line and
-  /// the field; an error is returned by each later call too.
-  Status read(const OnRecord& on_record);
+  /// Reads the complete lines that were appended since the last call, `most` of them at most. Calls
+  /// `on_record` with each record after the header, and with the log so far. Returns whether it
+  /// read `most` lines, so that more may follow. Errors (data) name the file, the line and the
+  /// field; an error is returned by each later call too.
+  Result<bool> read(const OnRecord& on_record,
+                    std::size_t most = std::numeric_limits<std::size_t>::max());
+  /// Whether the file still has what was read last where it was read: it was not cut or replaced.
+  bool is_unchanged() const;
   /// What was read; its header is null until the header is complete, and its records are empty.
   const ProcessLog& log() const { return log_; }
 
@@ -48,6 +53,7 @@ class LogReader {
 
   ProcessLog log_;
   std::size_t lines_ = 0;
+  std::string tail_;  ///< the last bytes that were read
   bool ended_ = false;
   Status failed_;
 };

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 
 #include "base/hash.hpp"
@@ -123,6 +124,27 @@ Result<Setup> make_setup(Config config, LocalRank local_rank, std::shared_ptr<Wo
   return setup;
 }
 
+namespace {
+
+/// The pages of processes of one machine have ports of their own: the one of the configuration, and
+/// those after it.
+Status part_pages(net::NetOptions& options, const LocalRank& local_rank) {
+  if (options.http.empty() || local_rank.processes < 2 || local_rank.rank == 0) return {};
+  auto address = net::parse_address(options.http);
+  if (!address.ok() || address->port == 0) return {};  // an error is reported where it is used
+  const int port = address->port + local_rank.rank;
+  if (port > std::numeric_limits<std::uint16_t>::max())
+    return invalid_error(
+        fmt::format("net.http: process {} of this machine would serve at port {}; "
+                    "choose a lower port, or 0",
+                    local_rank.rank, port));
+  address->port = static_cast<std::uint16_t>(port);
+  options.http = net::to_string(*address);
+  return {};
+}
+
+}  // namespace
+
 Result<Setup> make_network_setup(Config config, const std::vector<int>& hosted,
                                  const Environment& environment,
                                  std::shared_ptr<Workload> workload) {
@@ -131,6 +153,7 @@ Result<Setup> make_network_setup(Config config, const std::vector<int>& hosted,
   net::expand_addresses(config.net, nodes);
   const LocalRank local_rank = find_local_rank(hosted, config.run.peers, config.net, environment);
   GOSSAMER_TRY_STATUS(check_network_attack(config));
+  GOSSAMER_TRY_STATUS(part_pages(config.net, local_rank));
   return make_setup(std::move(config), local_rank, std::move(workload));
 }
 

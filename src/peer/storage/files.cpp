@@ -78,10 +78,10 @@ Status write_file(const fs::path& path, std::string_view content, Disk& disk) {
   return file.commit();
 }
 
-Status read_lines(const fs::path& path, const std::function<Status(std::string_view line)>& on_line,
-                  std::uint64_t begin) {
+Status read_lines(const fs::path& path,
+                  const std::function<Status(std::string_view line)>& on_line) {
   GOSSAMER_TRY(InputFile file, InputFile::open(path));
-  LineReader lines(std::move(file), begin);
+  LineReader lines(std::move(file));
   while (true) {
     GOSSAMER_TRY(const std::optional<std::string_view> line, lines.next());
     if (!line || !lines.complete()) return {};

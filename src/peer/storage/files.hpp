@@ -55,12 +55,11 @@ inline constexpr std::string_view kTemporarySuffix = ".part";
 Status write_file(const std::filesystem::path& path, std::string_view content,
                   Disk& disk = real_disk());
 
-/// Calls `on_line` with each line of a regular file from byte `begin` on, without its line end. An
-/// error of `on_line` ends the reading and is returned. A last line without a line end is
-/// incomplete and is skipped. Errors as of LineReader.
+/// Calls `on_line` with each line of a regular file, without its line end. An error of `on_line`
+/// ends the reading and is returned. A last line without a line end is incomplete and is skipped.
+/// Errors as of LineReader.
 Status read_lines(const std::filesystem::path& path,
-                  const std::function<Status(std::string_view line)>& on_line,
-                  std::uint64_t begin = 0);
+                  const std::function<Status(std::string_view line)>& on_line);
 
 /// Truncates a regular file from `old_bytes` to `new_bytes` and syncs it. Returns false and changes
 /// nothing if the file has another size than `old_bytes`, or if a process has it open as a

@@ -22,10 +22,12 @@ enum class NodeStatus {
 /// The newest figures of a node.
 struct NodeFigures {
   std::uint64_t changed = 0;  ///< version of the view (RunView) at the last change, as below
+  bool begun = false;         ///< the header of its process's log was added
+  bool recorded = false;      ///< it has a record; before it, only `state` means anything
   std::uint64_t round = 0;
   double seconds = 0;
   double train_loss = kNotKnown, test_loss = kNotKnown, test_accuracy = kNotKnown;
-  double distance = kNotKnown;  ///< of its parameters from the mean over all peers
+  double distance = kNotKnown;  ///< of its parameters from the mean over the honest peers
   std::uint64_t bytes_sent = 0, bytes_received = 0;
   double train_seconds = 0, wait_seconds = 0, mix_seconds = 0;
   NodeStatus state = NodeStatus::unknown;

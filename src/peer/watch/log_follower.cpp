@@ -1,57 +1,64 @@
 #include "peer/watch/log_follower.hpp"
 
 #include <fmt/format.h>
-#include <sys/stat.h>
+
+#include <algorithm>
 
 namespace gossamer::peer {
 namespace {
 
-namespace fs = std::filesystem;
-
-ino_t inode_of(const fs::path& path) {
-  struct stat status = {};
-  return ::stat(path.c_str(), &status) == 0 ? status.st_ino : 0;
-}
+/// Lines of a log in a part, for each of its nodes: few enough for the sketches of so many rounds
+/// of all peers to be kept (RoundHistory::kMostSketchValues), in networks of up to a thousand.
+constexpr std::size_t kLinesOfNode = 4;
 
 }  // namespace
 
-bool LogFollower::was_replaced(const fs::path& path, const Followed& log) const {
-  std::error_code error;
-  const std::uint64_t bytes = fs::file_size(path, error);
-  return error || bytes < log.reader.log().bytes || inode_of(path) != log.inode;
+Result<bool> LogFollower::add(Followed& log) {
+  Status fits;
+  const auto begin = [&] {
+    const ProcessLog& read = log.reader.log();
+    if (log.begun || read.header.is_null() || !fits.ok()) return;
+    log.begun = true;
+    if (const Status begun = view_.begin(read.header); !begun.ok())
+      fits = data_error(fmt::format("{} {}; all logs in {} must be of one run", read.path.string(),
+                                    begun.error().message, folder_.string()));
+  };
+  const std::size_t nodes = std::max<std::size_t>(1, log.reader.log().hosted.size());
+  const auto on_record = [&](const ProcessLog& read, Json&& record) {
+    begin();
+    if (fits.ok()) view_.add(record, read.hosted);
+  };
+  GOSSAMER_TRY(const bool more, log.reader.read(on_record, kLinesOfNode * nodes));
+  begin();
+  if (!fits.ok()) return fits.error();
+  return more;
 }
 
-Status LogFollower::add(Followed& log) {
-  const auto begin = [&]() -> Status {
-    const ProcessLog& read = log.reader.log();
-    if (log.begun || read.header.is_null()) return {};
-    log.begun = true;
-    if (view_.begin(read.header)) return {};
-    return data_error(fmt::format("{} is the log of another run than the others in {}",
-                                  read.path.string(), folder_.string()));
-  };
-  Status other_run;
-  GOSSAMER_TRY_STATUS(log.reader.read([&](const ProcessLog& read, Json&& record) {
-    if (other_run.ok()) other_run = begin();
-    if (other_run.ok()) view_.add(record, read.hosted);
-  }));
-  return other_run.ok() ? begin() : other_run;
+Status LogFollower::update_once() {
+  const auto is_unchanged = [](const auto& log) { return log.second.reader.is_unchanged(); };
+  if (!std::ranges::all_of(logs_, is_unchanged)) {
+    logs_.clear();
+    view_.reset();
+  }
+  GOSSAMER_TRY(const auto files, log_files(folder_));
+  for (const auto& [lowest, path] : files) logs_.try_emplace(path, Followed{{path, lowest}});
+  for (bool more = true; more;) {
+    more = false;
+    for (auto& [unused, log] : logs_) {
+      GOSSAMER_TRY(const bool has_more, add(log));
+      more = more || has_more;
+    }
+  }
+  return {};
 }
 
 Status LogFollower::update() {
-  for (const auto& [path, log] : logs_)
-    if (was_replaced(path, log)) {
-      logs_.clear();
-      view_.reset();
-      break;
-    }
-  GOSSAMER_TRY(const auto files, log_files(folder_));
-  for (const auto& [lowest, path] : files) {
-    const auto [log, is_new] = logs_.try_emplace(path, Followed{{path, lowest}});
-    if (is_new) log->second.inode = inode_of(path);
-    GOSSAMER_TRY_STATUS(add(log->second));
-  }
-  return {};
+  Status updated = update_once();
+  if (updated.ok() || logs_.empty()) return updated;
+  // A log may have been cut, and have grown again, while it was read.
+  logs_.clear();
+  view_.reset();
+  return update_once();
 }
 
 }  // namespace gossamer::peer

@@ -1,8 +1,6 @@
 // Follows the logs of a run folder while processes write them: for `gossamer watch`.
 #pragma once
 
-#include <sys/types.h>
-
 #include <filesystem>
 #include <map>
 
@@ -20,22 +18,21 @@ class LogFollower {
   LogFollower(std::filesystem::path folder, RunView& view)
       : folder_(std::move(folder)), view_(view) {}
 
-  /// Adds what was appended to the logs since the last call, and logs that are new. Where a log was
-  /// cut or replaced, as a resumed run does it, the view is reset and all logs are read anew.
-  /// Errors (data) name the folder, or the file, line and field; also where a log is of another run
-  /// than the others.
+  /// Adds what was appended to the logs since the last call, and logs that are new; of many logs a
+  /// part in turn, so that their rounds are added at about the same time. Where a log was cut or
+  /// replaced, as a resumed run does it, the view is reset and all logs are read anew. Errors
+  /// (data) name the folder, or the file, line and field; also where logs are not of one run.
   Status update();
 
  private:
   struct Followed {
     LogReader reader;
-    ino_t inode = 0;
     bool begun = false;  ///< the view has its header
   };
 
-  Status add(Followed& log);
-  /// A log is not what was read of it: shorter, or another file.
-  bool was_replaced(const std::filesystem::path& path, const Followed& log) const;
+  Status update_once();
+  /// Adds the next part of a log. Returns whether more may follow.
+  Result<bool> add(Followed& log);
 
   std::filesystem::path folder_;
   RunView& view_;

@@ -36,7 +36,7 @@ void of_nodes(std::string& text, const ViewSnapshot& snapshot, std::string_view 
               std::string_view type, std::string_view help, Value value) {
   family(text, name, type, help);
   for (const auto& [node, figures] : snapshot.nodes)
-    if (figures.state != NodeStatus::unknown)
+    if (figures.recorded || (name == "peer_lost" && figures.state == NodeStatus::lost))
       sample(text, name, fmt::format("{{peer=\"{}\"}}", node), value(figures));
 }
 
@@ -56,7 +56,8 @@ void append_nodes(std::string& text, const ViewSnapshot& snapshot) {
         [](const Node& node) { return node.test_loss; });
   gauge("test_accuracy", "Accuracy of the peer's own model on those samples, 0 to 1.",
         [](const Node& node) { return node.test_accuracy; });
-  gauge("distance_from_mean", "Distance of the peer's parameters from the mean over all peers.",
+  gauge("distance_from_mean",
+        "Distance of the peer's parameters from the mean over the honest peers.",
         [](const Node& node) { return node.distance; });
   gauge("run_seconds", "Seconds since the start, virtual or real.",
         [](const Node& node) { return node.seconds; });
@@ -98,22 +99,22 @@ void append_newest(std::string& text, const ViewSnapshot& snapshot) {
 std::string metrics_text(const ViewSnapshot& snapshot) {
   std::string text;
   const auto config = [&](const char* section, const char* key) {
-    const Json& header = snapshot.run;
+    const Json header = snapshot.run ? *snapshot.run : Json();
     if (!header.is_object() || !header.contains("config")) return std::string();
     const Json& all = header["config"];
     return all.contains(section) && all[section].contains(key) ? label_value(all[section][key])
                                                                : std::string();
   };
   family(text, "run_info", "gauge", "What runs.");
-  if (snapshot.run.is_object())
-    sample(
-        text, "run_info",
-        fmt::format("{{run_id=\"{}\",version=\"{}\",algorithm=\"{}\",topology=\"{}\",model="
-                    "\"{}\",data=\"{}\"}}",
-                    label_value(snapshot.run["run_id"]),
-                    label_value(snapshot.run.value("version", Json())), config("algorithm", "kind"),
-                    config("topology", "kind"), config("model", "kind"), config("data", "kind")),
-        1);
+  if (snapshot.run)
+    sample(text, "run_info",
+           fmt::format("{{run_id=\"{}\",version=\"{}\",algorithm=\"{}\",topology=\"{}\",model="
+                       "\"{}\",data=\"{}\"}}",
+                       label_value(snapshot.run->at("run_id")),
+                       label_value(snapshot.run->value("version", Json())),
+                       config("algorithm", "kind"), config("topology", "kind"),
+                       config("model", "kind"), config("data", "kind")),
+           1);
   append_nodes(text, snapshot);
   family(text, "links_lost", "gauge", "Links between peers that are lost.");
   int lost = 0;

@@ -9,9 +9,9 @@ RoundHistory::Round* RoundHistory::at(std::uint64_t round) {
   if (const auto found = rounds_.find(round); found != rounds_.end()) return &found->second;
   const bool newest = rounds_.empty() || round > rounds_.rbegin()->first;
   if (!newest && !fits(round)) return nullptr;
-  if (newest && !rounds_.empty() && !fits(rounds_.rbegin()->first))
-    rounds_.erase(std::prev(rounds_.end()));
+  if (newest && !rounds_.empty() && !fits(rounds_.rbegin()->first)) erase(std::prev(rounds_.end()));
   const std::vector<float> none(peers_, std::numeric_limits<float>::quiet_NaN());
+  ++changes_;
   Round& kept = rounds_[round];
   kept.figures.round = round;
   kept.peers = {none, none, none, none};
@@ -20,14 +20,41 @@ RoundHistory::Round* RoundHistory::at(std::uint64_t round) {
   return added == rounds_.end() ? nullptr : &added->second;
 }
 
+void RoundHistory::erase(std::map<std::uint64_t, Round>::iterator round) {
+  take_sketches(round->second);
+  rounds_.erase(round);
+  ++changes_;
+}
+
 void RoundHistory::thin_out() {
   const std::size_t most = std::clamp(kMostPeerFigures / peers_, kFewestRounds, kMostRounds);
   while (rounds_.size() > most) {
     stride_ *= 2;
     const std::uint64_t newest = rounds_.rbegin()->first;
-    std::erase_if(rounds_,
-                  [&](const auto& kept) { return kept.first != newest && !fits(kept.first); });
+    for (auto round = rounds_.begin(); round != rounds_.end();) {
+      const auto here = round++;
+      if (here->first != newest && !fits(here->first)) erase(here);
+    }
   }
+}
+
+void RoundHistory::add_sketch(Round& round, int peer, const std::vector<double>& sketch) {
+  const auto& others = round.sketches;
+  if (!others.empty() && others.begin()->second.size() != sketch.size()) return;
+  if (!round.sketches.try_emplace(peer, sketch.begin(), sketch.end()).second) return;
+  sketch_values_ += sketch.size();
+  for (auto oldest = rounds_.begin(); sketch_values_ > kMostSketchValues; ++oldest)
+    take_sketches(oldest->second);
+}
+
+std::vector<std::vector<double>> RoundHistory::take_sketches(Round& round) {
+  std::vector<std::vector<double>> taken;
+  for (const auto& [unused, sketch] : round.sketches) {
+    sketch_values_ -= sketch.size();
+    taken.emplace_back(sketch.begin(), sketch.end());
+  }
+  round.sketches.clear();
+  return taken;
 }
 
 }  // namespace gossamer::peer

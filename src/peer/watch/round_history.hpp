@@ -21,11 +21,14 @@ class RoundHistory {
   static constexpr std::size_t kMostPeerFigures = std::size_t{1} << 22;
   /// The bound for a network of any size.
   static constexpr std::size_t kFewestRounds = 32;
+  /// Values of sketches that are kept until their round has those of all peers: 64 MiB. Beyond it,
+  /// the sketches of the oldest round are dropped.
+  static constexpr std::size_t kMostSketchValues = std::size_t{1} << 24;
 
   struct Round {
     RoundFigures figures;
     PeerFigures peers;
-    std::map<int, std::vector<double>> sketches;  ///< by honest peer, until all are there
+    std::map<int, std::vector<float>> sketches;  ///< by honest peer, until all are there
   };
 
   RoundHistory() = default;
@@ -36,16 +39,26 @@ class RoundHistory {
   /// The round, which is kept from now on if it is a newer one; null if it is not kept.
   Round* at(std::uint64_t round);
   const std::map<std::uint64_t, Round>& kept() const { return rounds_; }
+  /// How often the set of kept rounds has changed.
+  std::uint64_t changes() const { return changes_; }
+
+  /// Keeps a peer's sketch with its round, where it has no other length than those before.
+  void add_sketch(Round& round, int peer, const std::vector<double>& sketch);
+  /// Takes the sketches of a round away, in the order of their peers.
+  std::vector<std::vector<double>> take_sketches(Round& round);
 
  private:
   bool fits(std::uint64_t round) const {
     return round % every_ == 0 && round / every_ % stride_ == 0;
   }
+  void erase(std::map<std::uint64_t, Round>::iterator round);
   void thin_out();
 
   std::size_t peers_ = 1;
   std::uint64_t every_ = 1, stride_ = 1;
   std::map<std::uint64_t, Round> rounds_;
+  std::uint64_t changes_ = 0;
+  std::size_t sketch_values_ = 0;
 };
 
 }  // namespace gossamer::peer

@@ -73,10 +73,14 @@ WebAnswer round_answer(const RunView& view, std::string_view text) {
 WebAnswer health_answer(const RunView& view) {
   const ViewSnapshot snapshot = view.after(0);
   std::uint64_t round = 0;
-  for (const RoundFigures& figures : snapshot.rounds) round = std::max(round, figures.round);
-  const std::string status = !snapshot.end.is_null()   ? snapshot.end["reason"].get<std::string>()
-                             : snapshot.rounds.empty() ? "starting"
-                                                       : "training";
+  bool trains = false;
+  for (const auto& [unused, figures] : snapshot.nodes) {
+    round = std::max(round, figures.round);
+    trains = trains || figures.recorded;
+  }
+  const std::string status = !snapshot.end.is_null() ? snapshot.end["reason"].get<std::string>()
+                             : !trains               ? "starting"
+                                                     : "training";
   return {200, kJson, text_of(Json{{"status", status}, {"round", round}}) + "\n"};
 }
 
@@ -142,7 +146,7 @@ Result<std::unique_ptr<RunPage>> open_page(const Setup& setup, Recorder& recorde
     return served;
   }
   std::unique_ptr<RunPage> page = std::move(served).value();
-  page->view().begin(recorder.header());
+  if (const Status begun = page->view().begin(recorder.header()); !begun.ok()) return begun.error();
   recorder.on_record = [&view = page->view(), hosted](const Json& record) {
     view.add(record, hosted);
   };

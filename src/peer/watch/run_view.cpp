@@ -24,32 +24,59 @@ std::uint64_t count(const Json& record, const char* field) {
   return static_cast<std::uint64_t>(std::max<std::int64_t>(0, found->get<std::int64_t>()));
 }
 
-/// Both ends of each edge of the header that lies within the network.
+/// Whether a value is a list of integers of 0 to `most`.
+bool is_list(const Json& value, std::int64_t most) {
+  return value.is_array() && std::ranges::all_of(value, [most](const Json& one) {
+           return one.is_number_integer() && one.get<std::int64_t>() >= 0 &&
+                  one.get<std::int64_t>() <= most;
+         });
+}
+
+/// The header with null in place of what the page reads and the checks of logs let through.
+Json checked(Json header) {
+  const auto peers = header.at("peers").get<std::int64_t>();
+  const auto is_edge = [peers](const Json& edge) {
+    return edge.is_array() && edge.size() == 2 && is_list(edge, peers - 1);
+  };
+  const auto null_unless = [](Json& object, const char* field, auto is_sound) {
+    if (object.contains(field) && !is_sound(object[field])) object[field] = nullptr;
+  };
+  null_unless(header, "topology", [](const Json& value) { return value.is_object(); });
+  if (header.contains("topology") && header["topology"].is_object()) {
+    null_unless(header["topology"], "edge_list", [&](const Json& edges) {
+      return edges.is_array() && std::ranges::all_of(edges, is_edge);
+    });
+    null_unless(header["topology"], "lattice",
+                [&](const Json& sides) { return is_list(sides, peers); });
+  }
+  Json& config = header["config"];
+  if (config.contains("attack"))
+    null_unless(config["attack"], "peers",
+                [&](const Json& ids) { return is_list(ids, peers - 1); });
+  return header;
+}
+
+/// Both ends of each edge; empty if they are not known.
 std::vector<std::vector<int>> neighbours_of(const Json& header, int peers) {
   const auto topology = header.find("topology");
   if (topology == header.end() || !topology->is_object()) return {};
   const auto edges = topology->find("edge_list");
-  if (edges == topology->end() || !edges->is_array()) return {};
+  if (edges == topology->end() || edges->is_null()) return {};
   std::vector<std::vector<int>> neighbours(static_cast<std::size_t>(peers));
   for (const Json& edge : *edges) {
-    const bool is_pair = edge.is_array() && edge.size() == 2 && edge[0].is_number_integer() &&
-                         edge[1].is_number_integer();
-    if (!is_pair) continue;
-    const auto a = edge[0].get<std::int64_t>(), b = edge[1].get<std::int64_t>();
-    if (std::min(a, b) < 0 || std::max(a, b) >= peers) continue;
-    neighbours[static_cast<std::size_t>(a)].push_back(static_cast<int>(b));
-    neighbours[static_cast<std::size_t>(b)].push_back(static_cast<int>(a));
+    const int a = edge[0].get<int>(), b = edge[1].get<int>();
+    neighbours[static_cast<std::size_t>(a)].push_back(b);
+    neighbours[static_cast<std::size_t>(b)].push_back(a);
   }
   return neighbours;
 }
 
 std::vector<int> honest_of(const Json& header, int peers) {
   std::vector<int> honest;
-  std::set<std::int64_t> hostile;
+  std::set<int> hostile;
   const Json& config = header.at("config");
   if (config.contains("attack") && config["attack"].contains("peers"))
-    for (const Json& peer : config["attack"]["peers"])
-      if (peer.is_number_integer()) hostile.insert(peer.get<std::int64_t>());
+    for (const Json& peer : config["attack"]["peers"]) hostile.insert(peer.get<int>());
   for (int peer = 0; peer < peers; ++peer)
     if (!hostile.contains(peer)) honest.push_back(peer);
   return honest;
@@ -80,7 +107,8 @@ void Spread::add(double value) {
 }
 
 RunView::RunView(std::optional<std::vector<int>> served_by, Json predicted)
-    : served_by_(std::move(served_by)), predicted_(std::move(predicted)) {
+    : served_by_(std::move(served_by)),
+      predicted_(std::make_shared<const Json>(std::move(predicted))) {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   const auto microseconds = std::chrono::duration_cast<std::chrono::microseconds>(now).count();
   version_ = began_ = static_cast<std::uint64_t>(std::max<std::int64_t>(1, microseconds));
@@ -89,34 +117,44 @@ RunView::RunView(std::optional<std::vector<int>> served_by, Json predicted)
 void RunView::reset() {
   const std::lock_guard lock(mutex_);
   began_ = rounds_changed_ = ++version_;
-  run_ = end_ = Json();
+  run_ = nullptr;
+  end_ = Json();
   honest_.clear(), neighbours_.clear(), nodes_.clear();
   rounds_ = {};
   links_.clear(), lost_.clear(), events_.clear(), running_.clear();
 }
 
-bool RunView::begin(const Json& header) {
+Status RunView::begin(const Json& header) {
   const std::lock_guard lock(mutex_);
-  if (!run_.is_null() && run_["run_id"] != header["run_id"]) return false;
-  ++version_;
   const auto hosted = header.at("hosted").get<std::vector<int>>();
+  const auto is_begun = [this](int node) { return nodes_[static_cast<std::size_t>(node)].begun; };
+  if (run_ != nullptr)
+    for (const char* field : {"run_id", "peers", "servers"})
+      if (run_->at(field) != header.at(field)) return data_error("is the log of another run");
+  if (run_ != nullptr && std::ranges::any_of(hosted, is_begun))
+    return data_error("is the log of a process of which there is another log");
+  ++version_;
+  if (run_ == nullptr) {
+    run_ = std::make_shared<const Json>(checked(header));
+    // Who has asked before knows nothing of this run.
+    began_ = rounds_changed_ = version_;
+    peers_ = header.at("peers").get<int>();
+    neighbours_ = neighbours_of(*run_, peers_);
+    honest_ = honest_of(*run_, peers_);
+    nodes_.resize(static_cast<std::size_t>(peers_ + header.at("servers").get<int>()));
+    const Json& config = run_->at("config");
+    const std::uint64_t every = config.contains("log") ? count(config["log"], "every") : 1;
+    rounds_ = RoundHistory(peers_, std::max<std::uint64_t>(1, every));
+  }
   running_.insert(hosted.begin(), hosted.end());
-  if (!run_.is_null()) return true;
-  run_ = header;
-  peers_ = header.at("peers").get<int>();
-  neighbours_ = neighbours_of(header, peers_);
-  honest_ = honest_of(header, peers_);
-  nodes_.resize(static_cast<std::size_t>(peers_ + header.at("servers").get<int>()));
+  for (const int node : hosted) nodes_[static_cast<std::size_t>(node)].begun = true;
   for (NodeFigures& node : nodes_) node.changed = version_;
-  const Json& config = header["config"];
-  const std::uint64_t every = config.contains("log") ? count(config["log"], "every") : 1;
-  rounds_ = RoundHistory(peers_, std::max<std::uint64_t>(1, every));
-  return true;
+  return {};
 }
 
 void RunView::add(const Json& record, const std::vector<int>& hosted) {
   const std::lock_guard lock(mutex_);
-  if (run_.is_null()) return;
+  if (run_ == nullptr) return;
   ++version_;
   const std::string type = record_type(record);
   if (type == "round") {
@@ -137,6 +175,7 @@ void RunView::add(const Json& record, const std::vector<int>& hosted) {
 void RunView::add_node(const Json& record, int node) {
   NodeFigures& figures = nodes_.at(static_cast<std::size_t>(node));
   figures.changed = version_;
+  figures.recorded = true;
   figures.round = count(record, "round");
   figures.seconds = number(record, "seconds");
   if (record.contains("train_loss")) figures.train_loss = number(record, "train_loss");
@@ -150,14 +189,14 @@ void RunView::add_node(const Json& record, int node) {
   const bool was_heard_of = is_heard_of(node);
   if (figures.state != NodeStatus::joined && figures.state != NodeStatus::lost)
     figures.state = NodeStatus::training;
-  if (!was_heard_of && node < peers_ && !neighbours_.empty())
+  if (!was_heard_of && node < peers_ && !lost_.empty() && !neighbours_.empty())
     for (const int peer : neighbours_[static_cast<std::size_t>(node)]) update_state(peer);
 }
 
 RoundHistory::Round* RunView::kept_round(std::uint64_t round) {
-  const bool is_new = !rounds_.kept().contains(round);
+  const std::uint64_t changes = rounds_.changes();
   RoundHistory::Round* kept = rounds_.at(round);
-  if (is_new && kept != nullptr) rounds_changed_ = version_;
+  if (rounds_.changes() != changes) rounds_changed_ = version_;
   return kept;
 }
 
@@ -185,15 +224,11 @@ void RunView::add_to_round(const Json& record, int node) {
 }
 
 void RunView::add_sketch(RoundHistory::Round& kept, const std::string& text, int peer) {
-  std::vector<double> values = decode_sketch(text);
-  const auto& others = kept.sketches;
-  if (values.empty() || (!others.empty() && others.begin()->second.size() != values.size())) return;
-  kept.sketches[peer] = std::move(values);
+  const std::vector<double> values = decode_sketch(text);
+  if (values.empty()) return;
+  rounds_.add_sketch(kept, peer, values);
   if (kept.sketches.size() < honest_.size()) return;
-  std::vector<std::vector<double>> sketches;
-  for (auto& [unused, sketch] : kept.sketches) sketches.push_back(std::move(sketch));
-  kept.sketches.clear();
-  const ConsensusDistance estimate = estimated_consensus_distance(sketches);
+  const ConsensusDistance estimate = estimated_consensus_distance(rounds_.take_sketches(kept));
   kept.figures.consensus_distance = estimate.all;
   set_distances(kept, estimate.by_peer);
 }
@@ -226,7 +261,9 @@ void RunView::add_network(const Json& record) {
 
 void RunView::add_event(EventLine line) {
   line.changed = version_;
-  events_.push_back(std::move(line));
+  // Logs are read one after the other.
+  const auto later = std::ranges::upper_bound(events_, line.seconds, {}, &EventLine::seconds);
+  events_.insert(later, std::move(line));
   if (events_.size() > kMostEvents) events_.pop_front();
 }
 
@@ -295,7 +332,10 @@ void RunView::add_end(const Json& record, const std::vector<int>& hosted) {
              .event = "ended",
              .text = message.empty() ? reason : reason + ": " + message});
   // A run has finished only if all of its processes have.
-  if (end_.is_null() || reason != "finished")
+  const auto rank = [](const Json& end) {
+    return std::pair(end["reason"] != "finished", number(end, "seconds"));
+  };
+  if (end_.is_null() || rank(record) > rank(end_))
     end_ = {{"reason", reason},
             {"message", message},
             {"rounds", record["rounds"]},

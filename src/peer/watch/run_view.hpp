@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -13,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/result.hpp"
 #include "peer/storage/json.hpp"
 #include "peer/watch/figures.hpp"
 #include "peer/watch/round_history.hpp"
@@ -22,8 +24,10 @@ namespace gossamer::peer {
 /// What a view knows, or what changed in it after a version.
 struct ViewSnapshot {
   std::uint64_t version = 0;
-  Json run;        ///< the header of the log; null unless everything was asked for
-  Json predicted;  ///< null unless everything was asked for
+  /// The header of the first log, of which the fields that the page reads were checked; null unless
+  /// everything was asked for and a log has begun.
+  std::shared_ptr<const Json> run;
+  std::shared_ptr<const Json> predicted;  ///< with `run`; its value may be null
   std::optional<std::vector<int>> served_by;
   std::vector<std::pair<int, NodeFigures>> nodes;
   std::vector<RoundFigures> rounds;
@@ -44,9 +48,10 @@ class RunView {
 
   /// Forgets all records: they are added anew.
   void reset();
-  /// Adds the header of a process's log, which was checked, before the log's other records. False:
-  /// it is of another run than those before, and nothing changes.
-  bool begin(const Json& header);
+  /// Adds the header of a process's log, which was checked, before the log's other records. Error
+  /// (data): it does not fit the headers before it, and nothing changes; the sentence goes on after
+  /// the name of the log.
+  Status begin(const Json& header);
   /// Adds any other record, which was checked, of the process that hosts `hosted`.
   void add(const Json& record, const std::vector<int>& hosted);
 
@@ -70,13 +75,13 @@ class RunView {
   RoundHistory::Round* kept_round(std::uint64_t round);
 
   const std::optional<std::vector<int>> served_by_;
-  const Json predicted_;
+  const std::shared_ptr<const Json> predicted_;
   mutable std::mutex mutex_;
   /// The first is the time at which the view is made, in microseconds: versions of an earlier view,
   /// of a process that was started again, are lower.
   std::uint64_t version_;
   std::uint64_t began_;  ///< version of the last reset
-  Json run_;             ///< the header of the first log
+  std::shared_ptr<const Json> run_;
   int peers_ = 0;
   std::vector<int> honest_;
   std::vector<std::vector<int>> neighbours_;  ///< by peer; empty where edges are not known

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <iterator>
+#include <optional>
 #include <string_view>
 
 namespace gossamer::peer {
@@ -21,6 +22,11 @@ void append(std::string& text, std::uint64_t value) {
   fmt::format_to(std::back_inserter(text), "{}", value);
 }
 void append(std::string& text, int value) { fmt::format_to(std::back_inserter(text), "{}", value); }
+template <class Value>
+void append(std::string& text, const std::optional<Value>& value) {
+  if (value) append(text, *value);
+  else text += "null";
+}
 void append(std::string& text, const std::string& value) { text += text_of(Json(value)); }
 void append(std::string& text, std::string_view value) { append(text, std::string(value)); }
 
@@ -54,7 +60,10 @@ using Node = std::pair<int, NodeFigures>;
 
 void append_nodes(std::string& text, const std::vector<Node>& nodes) {
   const auto field = [&](const char* name, auto member) {
-    column(text, name, nodes, [member](const Node& node) { return node.second.*member; });
+    using Value = std::decay_t<decltype(nodes.front().second.*member)>;
+    column(text, name, nodes, [member](const Node& node) {
+      return node.second.recorded ? std::optional<Value>(node.second.*member) : std::nullopt;
+    });
   };
   column(text, "id", nodes, [](const Node& node) { return node.first; });
   field("round", &NodeFigures::round);
@@ -123,7 +132,7 @@ Json value_or_null(const Json& object, const char* field) {
 
 /// The run in the words of its header.
 Json run_json(const ViewSnapshot& snapshot) {
-  const Json& header = snapshot.run;
+  const Json header = snapshot.run ? *snapshot.run : Json();
   const Json config = value_or_null(header, "config"), topology = value_or_null(header, "topology");
   const auto setting = [&](const char* section, const char* key) {
     return value_or_null(value_or_null(config, section), key);
@@ -150,9 +159,9 @@ Json run_json(const ViewSnapshot& snapshot) {
 
 std::string state_json(const ViewSnapshot& snapshot) {
   std::string text = fmt::format("{{\"version\":{}", snapshot.version);
-  if (!snapshot.run.is_null()) {
+  if (snapshot.run) {
     text += ",\"run\":" + text_of(run_json(snapshot));
-    text += ",\"predicted\":" + text_of(snapshot.predicted);
+    text += ",\"predicted\":" + text_of(*snapshot.predicted);
   }
   const auto object = [&](const char* name, auto fill) {
     fmt::format_to(std::back_inserter(text), ",\"{}\":{{", name);

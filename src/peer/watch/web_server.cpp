@@ -1,9 +1,12 @@
 #include "peer/watch/web_server.hpp"
 
+#include <arpa/inet.h>
 #include <fmt/format.h>
 #include <kj/async-io.h>
 #include <kj/compat/http.h>
+#include <netinet/in.h>
 #include <pthread.h>
+#include <sys/socket.h>
 
 #include <csignal>
 #include <cstddef>
@@ -16,6 +19,7 @@ namespace gossamer::peer {
 namespace {
 
 constexpr auto kRetry = 100 * kj::MILLISECONDS;  // after a connection could not be accepted
+constexpr auto kLinger = 20 * kj::MILLISECONDS;  // of a connection that was answered
 
 const char* text_of(int status) {
   switch (status) {
@@ -42,16 +46,38 @@ std::string reason_in(std::string_view description) {
 
 /// The host in the field Host, without its port and brackets.
 std::string host_in(std::string_view field) {
-  if (field.starts_with('[')) return std::string(field.substr(1, field.find(']') - 1));
-  return std::string(field.substr(0, field.find(':')));
+  if (!field.starts_with('[')) return std::string(field.substr(0, field.find(':')));
+  const std::size_t end = field.find(']');
+  if (end == field.npos || (end + 1 < field.size() && field[end + 1] != ':')) return {};
+  return std::string(field.substr(1, end - 1));
+}
+
+/// Where a socket is bound.
+struct Bound {
+  bool local = false;  ///< only this machine reaches it
+  bool any = false;    ///< every interface of the machine
+};
+
+Bound bound_of(kj::ConnectionReceiver& receiver) {
+  sockaddr_storage storage{};
+  kj::uint length = sizeof storage;
+  receiver.getsockname(reinterpret_cast<sockaddr*>(&storage), &length);
+  if (storage.ss_family == AF_INET) {
+    const auto number = ntohl(reinterpret_cast<const sockaddr_in*>(&storage)->sin_addr.s_addr);
+    return {number >> 24 == 127, number == INADDR_ANY};
+  }
+  const in6_addr& number = reinterpret_cast<const sockaddr_in6*>(&storage)->sin6_addr;
+  if (IN6_IS_ADDR_V4MAPPED(&number)) return {number.s6_addr[12] == 127, number.s6_addr[12] == 0};
+  return {IN6_IS_ADDR_LOOPBACK(&number) != 0, IN6_IS_ADDR_UNSPECIFIED(&number) != 0};
 }
 
 class Service final : public kj::HttpService {
  public:
-  Service(WebServer::Answer answer, bool this_machine_only, kj::Duration time_to_answer,
+  /// `own_host`: the name that requests must have, or one of this machine; empty: any.
+  Service(WebServer::Answer answer, std::string own_host, kj::Duration time_to_answer,
           kj::Timer& timer, const kj::HttpHeaderTable& table)
       : answer_(std::move(answer)),
-        this_machine_only_(this_machine_only),
+        own_host_(std::move(own_host)),
         time_to_answer_(time_to_answer),
         timer_(timer),
         table_(table) {}
@@ -68,9 +94,10 @@ class Service final : public kj::HttpService {
 
  private:
   bool is_for_us(const kj::HttpHeaders& headers) const {
-    if (!this_machine_only_) return true;
-    KJ_IF_MAYBE (host, headers.get(kj::HttpHeaderId::HOST)) {
-      return net::is_loopback({host_in({host->begin(), host->size()}), 0});
+    if (own_host_.empty()) return true;
+    KJ_IF_MAYBE (field, headers.get(kj::HttpHeaderId::HOST)) {
+      const std::string host = host_in({field->begin(), field->size()});
+      return host == own_host_ || net::is_loopback({host, 0});
     }
     return false;
   }
@@ -92,7 +119,7 @@ class Service final : public kj::HttpService {
   }
 
   WebServer::Answer answer_;
-  bool this_machine_only_;
+  std::string own_host_;
   kj::Duration time_to_answer_;
   kj::Timer& timer_;
   const kj::HttpHeaderTable& table_;
@@ -117,6 +144,7 @@ class Reception {
   Reception(kj::Own<kj::ConnectionReceiver> receiver, const WebLimits& limits, kj::Timer& timer,
             const kj::HttpHeaderTable& table, kj::HttpService& service)
       : most_(limits.connections),
+        longest_(in_kj(limits.request + limits.answer)),
         receiver_(kj::mv(receiver)),
         timer_(timer),
         server_(timer, table, service, settings(in_kj(limits.request))),
@@ -137,6 +165,7 @@ class Reception {
   kj::HttpServerSettings settings(kj::Duration request) {
     kj::HttpServerSettings settings;
     settings.headerTimeout = request;
+    settings.pipelineTimeout = kLinger;  // KJ would wait for another request
     settings.errorHandler = manners_;
     settings.callbacks = manners_;
     return settings;
@@ -144,10 +173,12 @@ class Reception {
 
   void serve(kj::Own<kj::AsyncIoStream> stream) {
     ++open_;
-    connections_.add(server_.listenHttp(kj::mv(stream)).attach(kj::defer([this] { --open_; })));
+    auto served = timer_.timeoutAfter(longest_, server_.listenHttp(kj::mv(stream)));
+    connections_.add(served.attach(kj::defer([this] { --open_; })));
   }
 
   int most_;
+  kj::Duration longest_;  ///< a connection lasts
   Manners manners_;
   kj::Own<kj::ConnectionReceiver> receiver_;
   kj::Timer& timer_;
@@ -162,6 +193,7 @@ class WebServer::Loop {
  public:
   struct Started {
     std::uint16_t port = 0;
+    Bound bound = {};
     kj::Own<kj::CrossThreadPromiseFulfiller<void>> stop;
     std::string failure = {};  ///< empty: it listens
   };
@@ -202,14 +234,15 @@ class WebServer::Loop {
       auto end = kj::newPromiseAndCrossThreadFulfiller<void>();
       const auto port = static_cast<std::uint16_t>(receiver->getPort());
       const auto table = kj::HttpHeaderTable::Builder().build();
-      Service service(std::move(answer), net::is_loopback(address), in_kj(limits.answer), timer,
-                      *table);
+      const Bound bound = bound_of(*receiver);
+      Service service(std::move(answer), bound.local ? address.host : "", in_kj(limits.answer),
+                      timer, *table);
       Reception reception(kj::mv(receiver), limits, timer, *table, service);
-      started.set_value({port, kj::mv(end.fulfiller)});
+      started.set_value({port, bound, kj::mv(end.fulfiller)});
       told = true;
       reception.run().exclusiveJoin(kj::mv(end.promise)).wait(io.waitScope);
     } catch (const kj::Exception& failure) {
-      if (!told) started.set_value({0, {}, reason_in(failure.getDescription().cStr())});
+      if (!told) started.set_value({0, {}, {}, reason_in(failure.getDescription().cStr())});
     }
   }
 
@@ -220,12 +253,17 @@ class WebServer::Loop {
 Result<std::unique_ptr<WebServer>> WebServer::start(const std::string& name,
                                                     const net::Address& address, Answer answer,
                                                     const WebLimits& limits) {
+  // KJ takes them for more than names of hosts.
+  for (const char* host : {"unix", "unix-abstract", "*"})
+    if (address.host == host) return invalid_error(fmt::format("{}: '{}' is no host", name, host));
   std::unique_ptr<WebServer> server(new WebServer(address));
   server->loop_ = std::make_unique<Loop>(address, std::move(answer), limits);
   if (const std::string& failure = server->loop_->started().failure; !failure.empty())
     return Error{ErrorKind::network, fmt::format("{}: cannot listen at {}: {}", name,
                                                  net::to_string(address), failure)};
   server->port_ = server->loop_->started().port;
+  server->is_local_ = server->loop_->started().bound.local;
+  if (server->loop_->started().bound.any) server->address_.host = "localhost";
   return server;
 }
 
@@ -234,8 +272,7 @@ WebServer::WebServer(net::Address address) : address_(std::move(address)) {}
 WebServer::~WebServer() = default;
 
 std::string WebServer::url() const {
-  const net::Address shown{net::is_any_host(address_) ? "localhost" : address_.host, port_};
-  return fmt::format("http://{}/", net::to_string(shown));
+  return fmt::format("http://{}/", net::to_string({address_.host, port_}));
 }
 
 }  // namespace gossamer::peer

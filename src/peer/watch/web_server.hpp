@@ -23,14 +23,15 @@ struct WebAnswer {
 /// What clients may take: they are strangers.
 struct WebLimits {
   int connections = 64;  ///< at once; a further one is closed
-  /// For the header of a request, which may have 64 KiB.
+  /// For the header of a request, which may have 128 KiB. A connection lasts no longer than this
+  /// and `answer` together.
   std::chrono::milliseconds request{10'000};
   std::chrono::milliseconds answer{30'000};  ///< for the client to take an answer
 };
 
-/// Each connection has one request. On an address of this machine alone, a request must name this
-/// machine in its field Host: a page of another site that a browser shows cannot read the answers
-/// (DNS rebinding).
+/// An answer ends its connection. On an address of this machine alone, a request must name this
+/// machine, or the host of the address, in its field Host: a page of another site that a browser
+/// shows cannot read the answers (DNS rebinding).
 class WebServer {
  public:
   /// The answer to a path with its query, such as "/state?after=3". Called on the server's thread;
@@ -49,7 +50,7 @@ class WebServer {
 
   std::uint16_t port() const { return port_; }
   /// Only this machine reaches it.
-  bool is_local() const { return net::is_loopback(address_); }
+  bool is_local() const { return is_local_; }
   /// "http://127.0.0.1:8080/". An address of all interfaces has the name "localhost" here.
   std::string url() const;
 
@@ -57,7 +58,8 @@ class WebServer {
   class Loop;
   explicit WebServer(net::Address address);
 
-  net::Address address_;
+  net::Address address_;  ///< as people write it, where it is of every interface: localhost
+  bool is_local_ = false;
   std::uint16_t port_ = 0;
   std::unique_ptr<Loop> loop_;
 };

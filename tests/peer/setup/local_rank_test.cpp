@@ -13,6 +13,7 @@
 #include "peer/config/config.hpp"
 #include "peer/setup/hosted_ids.hpp"
 #include "peer/setup/local_rank.hpp"
+#include "peer/setup/setup.hpp"
 
 using namespace gossamer;
 using namespace gossamer::peer;
@@ -186,4 +187,21 @@ TEST_CASE("one address with {peer} stands for all") {
   net.peers = {"a:1"};
   net::expand_addresses(net, 1);
   CHECK(net.peers == std::vector<std::string>{"a:1"});
+}
+
+TEST_CASE("the pages of processes of one machine are served at ports of their own") {
+  const auto http_of = [](const std::string& http, const Variables& variables) -> std::string {
+    auto config = load_config("", {"run.peers=8", "net.http=" + http});
+    REQUIRE(config.ok());
+    const auto setup = make_network_setup(std::move(*config), {5}, [&](const char* name) {
+      const auto variable = variables.find(name);
+      return variable == variables.end() ? nullptr : variable->second.c_str();
+    });
+    return setup.ok() ? setup->config.net.http : setup.error().message;
+  };
+  const Variables second{{"LOCAL_RANK", "1"}, {"LOCAL_WORLD_SIZE", "4"}};
+  CHECK(http_of("127.0.0.1:8080", second) == "127.0.0.1:8081");
+  CHECK(http_of("127.0.0.1:8080", {}) == "127.0.0.1:8080");
+  CHECK(http_of("127.0.0.1:0", second) == "127.0.0.1:0");
+  CHECK(http_of("127.0.0.1:65535", second).starts_with("net.http: process 1 of this machine"));
 }

@@ -28,7 +28,7 @@ void append(const fs::path& path, const Json& record) {
 
 TEST_CASE("The paths of a page") {
   RunView view;
-  REQUIRE(view.begin(header_of(4, {0, 1, 2, 3})));
+  REQUIRE(view.begin(header_of(4, {0, 1, 2, 3})).ok());
   CHECK(json_of(answer_of(view, "/health"))["status"] == "starting");
   view.add(round_of(0, 2, 1), {0, 1, 2, 3});
   CHECK(answer_of(view, "/").type == "text/html; charset=utf-8");
@@ -102,7 +102,7 @@ TEST_CASE("A follower adds what processes append, and new logs") {
   RunView view;
   LogFollower follower(folder.path, view);
   REQUIRE(follower.update().ok());
-  CHECK(view.after(0).run.is_null());
+  CHECK(view.after(0).run == nullptr);
   const fs::path first = folder.path / "log-0.jsonl", second = folder.path / "b" / "log-1.jsonl";
   append(first, header_of(2, {0}));
   append(first, round_of(0, 0, 1));
@@ -135,14 +135,55 @@ TEST_CASE("A follower starts anew where a log was cut or replaced, as a resumed 
   fs::resize_file(path, kept.find("\n", kept.find("\n") + 1) + 1);
   REQUIRE(follower.update().ok());
   CHECK(view.after(0).rounds.size() == 1);
-  CHECK_FALSE(view.after(before).run.is_null());
+  CHECK(view.after(before).run != nullptr);
   // A file of the same length, with other content.
   fs::rename(path, folder.path / "old");
   append(path, header_of(1, {0}, "s"));
   append(path, round_of(0, 6, 1));
   REQUIRE(follower.update().ok());
-  CHECK(view.after(0).run["run_id"] == "s");
+  CHECK(view.after(0).run->at("run_id") == "s");
   CHECK(view.after(0).rounds.front().round == 6);
+}
+
+TEST_CASE("A follower starts anew where a log was cut and has grown beyond its old length") {
+  const Folder folder;
+  const fs::path path = folder.path / "log-0.jsonl";
+  RunView view;
+  LogFollower follower(folder.path, view);
+  append(path, header_of(1, {0}));
+  for (const int round : {0, 2, 4}) append(path, round_of(0, round, 1));
+  REQUIRE(follower.update().ok());
+  const std::string kept = content_of(path);
+  fs::resize_file(path, kept.find("\n", kept.find("\n") + 1) + 1);
+  for (const int round : {2, 4, 6, 8}) append(path, round_of(0, round, 0.12345));
+  REQUIRE(follower.update().ok());
+  const ViewSnapshot all = view.after(0);
+  REQUIRE(all.rounds.size() == 5);
+  CHECK(all.rounds.back().nodes == 1);
+  CHECK(all.rounds[2].train_loss.mean() == 0.12345);
+  CHECK(all.rounds[2].bytes_sent == 400);  // counted once
+}
+
+TEST_CASE("A follower reads logs side by side, so that their rounds become whole") {
+  const Folder folder;
+  constexpr int peers = 64, rounds = 600;
+  const std::vector<double> sketch(1024, 1.0);
+  for (int peer = 0; peer < peers; ++peer) {
+    std::string text = text_of(header_of(peers, {peer})) + "\n";
+    for (int k = 0; k < rounds; ++k) {
+      Json record = round_of(peer, 2 * k, 1);
+      record["sketch"] = encode_sketch(sketch);
+      text += text_of(record) + "\n";
+    }
+    written(folder.path / ("log-" + std::to_string(peer) + ".jsonl"), text);
+  }
+  static_assert(peers * rounds * 1024 > RoundHistory::kMostSketchValues);
+  RunView view;
+  LogFollower follower(folder.path, view);
+  REQUIRE(follower.update().ok());
+  const ViewSnapshot all = view.after(0);
+  REQUIRE(all.rounds.size() == rounds);
+  for (const RoundFigures& round : all.rounds) CHECK(round.consensus_distance == 0);
 }
 
 TEST_CASE("A follower names what is wrong with a log") {
@@ -153,7 +194,9 @@ TEST_CASE("A follower names what is wrong with a log") {
   append(folder.path / "log-1.jsonl", header_of(2, {1}, "another"));
   const Status other = follower.update();
   REQUIRE_FALSE(other.ok());
-  CHECK(other.error().message.find("log-1.jsonl is the log of another run") != std::string::npos);
+  CHECK(other.error().message.find("log-1.jsonl is the log of another run; all logs") !=
+        std::string::npos);
+  fs::remove(folder.path / "log-1.jsonl");
   append(folder.path / "log-0.jsonl", round_of(5, 0, 1));
   const Status foreign = follower.update();
   REQUIRE_FALSE(foreign.ok());

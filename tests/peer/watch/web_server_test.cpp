@@ -79,8 +79,8 @@ TEST_CASE("On an address of this machine, a request for another host is refused"
     CAPTURE(own);
     CHECK(with_host("Host: " + std::string(own) + "\r\n").starts_with("HTTP/1.1 200"));
   }
-  for (const char* other :
-       {"evil.example", "evil.example:8080", "localhost.evil.example", "[", ""}) {
+  for (const char* other : {"evil.example", "evil.example:8080", "localhost.evil.example", "[",
+                            "[::1]evil.example", "[::1", ""}) {
     CAPTURE(other);
     CHECK(with_host("Host: " + std::string(other) + "\r\n").starts_with("HTTP/1.1 403"));
   }
@@ -88,6 +88,31 @@ TEST_CASE("On an address of this machine, a request for another host is refused"
   CHECK(answer(*served({}, "hello", "0.0.0.0"),
                "GET / HTTP/1.1\r\nHost: node7:8080\r\nConnection: close\r\n\r\n")
             .starts_with("HTTP/1.1 200"));
+}
+
+TEST_CASE("An answer ends its connection: a client cannot keep it with further requests") {
+  const auto server = served();
+  const auto begin = std::chrono::steady_clock::now();
+  const std::string text = answer(*server, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  CHECK(text.ends_with("hello"));
+  CHECK(text.find("Connection: close") != text.npos);
+  CHECK(std::chrono::steady_clock::now() - begin < 5s);  // KJ would wait so long for another one
+}
+
+TEST_CASE("A name of this machine is local, and may be asked for") {
+  const auto alias = served({}, "hello", "::ffff:127.0.0.1");
+  CHECK(alias->is_local());
+  CHECK(answer(*alias, "GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n").starts_with("HTTP/1.1 403"));
+  CHECK(answer(*alias, "GET / HTTP/1.1\r\nHost: [::ffff:127.0.0.1]:80\r\n\r\n")
+            .starts_with("HTTP/1.1 200"));
+  const auto open = served({}, "hello", "0.0.0.0");
+  CHECK_FALSE(open->is_local());
+  CHECK(open->url() == fmt::format("http://localhost:{}/", open->port()));
+  for (const char* host : {"unix", "unix-abstract", "*"}) {
+    CAPTURE(host);
+    CHECK_FALSE(
+        WebServer::start("net.http", {host, 5}, [](std::string_view) { return WebAnswer(); }).ok());
+  }
 }
 
 TEST_CASE("What is no HTTP, or too long, ends the connection and nothing else") {
