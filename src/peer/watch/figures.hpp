@@ -27,7 +27,8 @@ struct NodeFigures {
   std::uint64_t round = 0;
   double seconds = 0;
   double train_loss = kNotKnown, test_loss = kNotKnown, test_accuracy = kNotKnown;
-  double distance = kNotKnown;  ///< of its parameters from the mean over the honest peers
+  double distance = kNotKnown;       ///< of its parameters from the mean over the honest peers …
+  std::uint64_t distance_round = 0;  ///< … in the newest round of which it is known
   std::uint64_t bytes_sent = 0, bytes_received = 0;
   double train_seconds = 0, wait_seconds = 0, mix_seconds = 0;
   NodeStatus state = NodeStatus::unknown;

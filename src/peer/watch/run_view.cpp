@@ -237,7 +237,9 @@ void RunView::set_distances(RoundHistory::Round& kept, const std::vector<double>
   for (std::size_t k = 0; k < honest_.size() && k < distances.size(); ++k) {
     const auto peer = static_cast<std::size_t>(honest_[k]);
     kept.peers.distance[peer] = static_cast<float>(distances[k]);
-    if (nodes_[peer].round != kept.figures.round) continue;
+    // Its newest record may be of a later round, which is not whole yet.
+    if (kept.figures.round < nodes_[peer].distance_round) continue;
+    nodes_[peer].distance_round = kept.figures.round;
     nodes_[peer].distance = distances[k];
     nodes_[peer].changed = version_;
   }

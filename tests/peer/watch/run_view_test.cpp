@@ -239,6 +239,20 @@ TEST_CASE("The distances of peers in several processes are estimated from their 
   CHECK(view.after(0).rounds.front().consensus_distance == doctest::Approx(std::sqrt(3.0)));
 }
 
+TEST_CASE("A peer whose log is ahead keeps the distance of the newest whole round") {
+  RunView view;
+  for (const int peer : kAll) REQUIRE(view.begin(header_of(4, {peer})).ok());
+  for (const int peer : kAll)
+    for (const int round : {2, 4}) {
+      if (peer == 3 && round == 4) continue;
+      Json record = round_of(peer, round, 1);
+      record["sketch"] = encode_sketch(std::vector<double>{peer == 0 ? 4.0 : 0.0});
+      view.add(record, {peer});
+    }
+  CHECK(node_of(view, 0).round == 4);
+  CHECK(node_of(view, 0).distance == 3);
+}
+
 TEST_CASE("Damaged sketches change no figure") {
   RunView view;
   for (const int peer : kAll) REQUIRE(view.begin(header_of(4, {peer})).ok());

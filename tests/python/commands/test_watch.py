@@ -122,14 +122,12 @@ def test_logs_are_followed_while_processes_write_them(
     net.start("0"), net.start("1")
     wait_until("no log", lambda: len(list(net.out.glob("log-*.jsonl"))) == 2)
     url = url_of(watch(net.out))
-    first = wait_until(
-        lambda: text_of(url + "state"), lambda: max(json_of(url + "state")["nodes"]["round"] or [0])
-    )
-    later = wait_until(
-        "no later round",
-        lambda: [n for n in json_of(url + "state")["nodes"]["round"] if n > first],
-    )
-    assert later
+
+    def rounds() -> list[int]:
+        return [round or 0 for round in json_of(url + "state")["nodes"]["round"]]
+
+    first = wait_until("no round", lambda: max(rounds(), default=0))
+    wait_until("no later round", lambda: min(rounds()) > first)
     state = json_of(url + "state")
     assert state["run"]["served_by"] is None
     assert all(value is not None for value in state["nodes"]["distance"])  # from sketches
