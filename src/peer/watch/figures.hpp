@@ -11,10 +11,10 @@ namespace gossamer::peer {
 inline constexpr double kNotKnown = std::numeric_limits<double>::quiet_NaN();
 
 enum class NodeStatus {
-  unknown,  ///< nothing was heard of it yet
+  unknown,  ///< there is no record of it yet
   training,
   joined,    ///< trains, after it joined the running network
-  lost,      ///< every neighbour that is heard of has lost its link to the node
+  lost,      ///< every neighbour that trains has lost its link to the node
   finished,  ///< its process has finished the run
   stopped,   ///< its process has ended for another reason
 };

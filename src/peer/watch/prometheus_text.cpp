@@ -71,7 +71,7 @@ void append_nodes(std::string& text, const ViewSnapshot& snapshot) {
           [](const Node& node) { return node.wait_seconds; });
   counter("mix_seconds_total", "Seconds of averaging.",
           [](const Node& node) { return node.mix_seconds; });
-  gauge("peer_lost", "1: every neighbour that is heard of has lost its link to the peer.",
+  gauge("peer_lost", "1: every neighbour that trains has lost its link to the peer.",
         [](const Node& node) { return node.state == NodeStatus::lost ? 1.0 : 0.0; });
 }
 
@@ -99,9 +99,7 @@ void append_newest(std::string& text, const ViewSnapshot& snapshot) {
 std::string metrics_text(const ViewSnapshot& snapshot) {
   std::string text;
   const auto config = [&](const char* section, const char* key) {
-    const Json header = snapshot.run ? *snapshot.run : Json();
-    if (!header.is_object() || !header.contains("config")) return std::string();
-    const Json& all = header["config"];
+    const Json& all = snapshot.run->at("config");
     return all.contains(section) && all[section].contains(key) ? label_value(all[section][key])
                                                                : std::string();
   };

@@ -151,7 +151,7 @@ Result<std::unique_ptr<RunPage>> open_page(const Setup& setup, Recorder& recorde
     view.add(record, hosted);
   };
   message(fmt::format("the page of this run is at {}{}", page->url(),
-                      page->is_local() ? "" : ", for everyone who reaches this machine"));
+                      page->is_local() ? "" : ", and open to other machines"));
   return page;
 }
 

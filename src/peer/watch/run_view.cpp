@@ -136,7 +136,7 @@ Status RunView::begin(const Json& header) {
   ++version_;
   if (run_ == nullptr) {
     run_ = std::make_shared<const Json>(checked(header));
-    // Who has asked before knows nothing of this run.
+    // A client that has asked before has nothing of this run.
     began_ = rounds_changed_ = version_;
     peers_ = header.at("peers").get<int>();
     neighbours_ = neighbours_of(*run_, peers_);
@@ -186,10 +186,10 @@ void RunView::add_node(const Json& record, int node) {
   figures.train_seconds = number(record, "train_seconds");
   figures.wait_seconds = number(record, "wait_seconds");
   if (record.contains("mix_seconds")) figures.mix_seconds = number(record, "mix_seconds");
-  const bool was_heard_of = is_heard_of(node);
+  const bool trained = trains(node);
   if (figures.state != NodeStatus::joined && figures.state != NodeStatus::lost)
     figures.state = NodeStatus::training;
-  if (!was_heard_of && node < peers_ && !lost_.empty() && !neighbours_.empty())
+  if (!trained && node < peers_ && !lost_.empty() && !neighbours_.empty())
     for (const int peer : neighbours_[static_cast<std::size_t>(node)]) update_state(peer);
 }
 
@@ -298,12 +298,12 @@ void RunView::set_link(int from, int to, bool lost, const std::string& cause) {
   update_state(to);
 }
 
-bool RunView::is_heard_of(int node) const {
+bool RunView::trains(int node) const {
   const NodeStatus state = nodes_[static_cast<std::size_t>(node)].state;
   return state == NodeStatus::training || state == NodeStatus::joined;
 }
 
-/// Whether the peer is lost depends on the neighbours that are heard of.
+/// Whether the peer is lost depends on the neighbours that train.
 void RunView::update_state(int node) {
   const auto index = static_cast<std::size_t>(node);
   NodeFigures& figures = nodes_[index];
@@ -311,7 +311,7 @@ void RunView::update_state(int node) {
   int witnesses = 0, losses = 0;
   if (!neighbours_.empty())
     for (const int peer : neighbours_[index])
-      if (is_heard_of(peer)) ++witnesses, losses += lost_.contains({peer, node}) ? 1 : 0;
+      if (trains(peer)) ++witnesses, losses += lost_.contains({peer, node}) ? 1 : 0;
   const bool is_lost = witnesses > 0 && losses == witnesses;
   if (is_lost == (figures.state == NodeStatus::lost)) return;
   const bool served = running_.contains(node);

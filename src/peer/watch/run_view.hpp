@@ -71,7 +71,7 @@ class RunView {
   void add_event(EventLine line);
   void set_link(int from, int to, bool lost, const std::string& cause);
   void update_state(int node);
-  bool is_heard_of(int node) const;
+  bool trains(int node) const;
   RoundHistory::Round* kept_round(std::uint64_t round);
 
   const std::optional<std::vector<int>> served_by_;
@@ -89,7 +89,7 @@ class RunView {
   RoundHistory rounds_;
   std::uint64_t rounds_changed_ = 0;  ///< version of the last change of which rounds are kept
   std::map<std::pair<int, int>, LinkFigures> links_;  ///< by (lower, higher) end
-  std::set<std::pair<int, int>> lost_;                ///< (who has lost the link, to whom)
+  std::set<std::pair<int, int>> lost_;  ///< (the peer that lost the link, the other end)
   std::deque<EventLine> events_;
   std::set<int> running_;  ///< nodes of processes whose log has no end record
   Json end_;

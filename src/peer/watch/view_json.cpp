@@ -125,16 +125,20 @@ void append_events(std::string& text, const std::vector<EventLine>& events) {
   field("text", &EventLine::text);
 }
 
-Json value_or_null(const Json& object, const char* field) {
-  const auto found = object.is_object() ? object.find(field) : object.end();
-  return object.is_object() && found != object.end() ? *found : Json();
+/// The value of a field; null if `object` is none or has no such field.
+const Json& value_or_null(const Json& object, const char* field) {
+  static const Json null;
+  if (!object.is_object()) return null;
+  const auto found = object.find(field);
+  return found == object.end() ? null : *found;
 }
 
 /// The run in the words of its header.
 Json run_json(const ViewSnapshot& snapshot) {
-  const Json header = snapshot.run ? *snapshot.run : Json();
-  const Json config = value_or_null(header, "config"), topology = value_or_null(header, "topology");
-  const auto setting = [&](const char* section, const char* key) {
+  const Json& header = *snapshot.run;
+  const Json &config = value_or_null(header, "config"),
+             &topology = value_or_null(header, "topology");
+  const auto setting = [&](const char* section, const char* key) -> const Json& {
     return value_or_null(value_or_null(config, section), key);
   };
   Json run;

@@ -24,6 +24,25 @@ void append(const fs::path& path, const Json& record) {
   std::ofstream(path, std::ios::binary | std::ios::app) << text_of(record) << "\n";
 }
 
+/// The log of one peer with three rounds, which a follower has read.
+struct FollowedLog {
+  Folder folder;
+  fs::path path = folder.path / "log-0.jsonl";
+  RunView view;
+  LogFollower follower{folder.path, view};
+
+  FollowedLog() {
+    append(path, header_of(1, {0}));
+    for (const int round : {0, 2, 4}) append(path, round_of(0, round, 1));
+    REQUIRE(follower.update().ok());
+  }
+  /// Leaves the header and the first round.
+  void cut() const {
+    const std::string lines = content_of(path);
+    fs::resize_file(path, lines.find("\n", lines.find("\n") + 1) + 1);
+  }
+};
+
 }  // namespace
 
 TEST_CASE("The paths of a page") {
@@ -122,42 +141,28 @@ TEST_CASE("A follower adds what processes append, and new logs") {
 }
 
 TEST_CASE("A follower starts anew where a log was cut or replaced, as a resumed run does it") {
-  const Folder folder;
-  const fs::path path = folder.path / "log-0.jsonl";
-  RunView view;
-  LogFollower follower(folder.path, view);
-  append(path, header_of(1, {0}));
-  for (const int round : {0, 2, 4}) append(path, round_of(0, round, 1));
-  REQUIRE(follower.update().ok());
-  REQUIRE(view.after(0).rounds.size() == 3);
-  const std::uint64_t before = view.after(0).version;
-  const std::string kept = content_of(path);
-  fs::resize_file(path, kept.find("\n", kept.find("\n") + 1) + 1);
-  REQUIRE(follower.update().ok());
-  CHECK(view.after(0).rounds.size() == 1);
-  CHECK(view.after(before).run != nullptr);
+  FollowedLog log;
+  REQUIRE(log.view.after(0).rounds.size() == 3);
+  const std::uint64_t before = log.view.after(0).version;
+  log.cut();
+  REQUIRE(log.follower.update().ok());
+  CHECK(log.view.after(0).rounds.size() == 1);
+  CHECK(log.view.after(before).run != nullptr);
   // A file of the same length, with other content.
-  fs::rename(path, folder.path / "old");
-  append(path, header_of(1, {0}, "s"));
-  append(path, round_of(0, 6, 1));
-  REQUIRE(follower.update().ok());
-  CHECK(view.after(0).run->at("run_id") == "s");
-  CHECK(view.after(0).rounds.front().round == 6);
+  fs::rename(log.path, log.folder.path / "old");
+  append(log.path, header_of(1, {0}, "s"));
+  append(log.path, round_of(0, 6, 1));
+  REQUIRE(log.follower.update().ok());
+  CHECK(log.view.after(0).run->at("run_id") == "s");
+  CHECK(log.view.after(0).rounds.front().round == 6);
 }
 
 TEST_CASE("A follower starts anew where a log was cut and has grown beyond its old length") {
-  const Folder folder;
-  const fs::path path = folder.path / "log-0.jsonl";
-  RunView view;
-  LogFollower follower(folder.path, view);
-  append(path, header_of(1, {0}));
-  for (const int round : {0, 2, 4}) append(path, round_of(0, round, 1));
-  REQUIRE(follower.update().ok());
-  const std::string kept = content_of(path);
-  fs::resize_file(path, kept.find("\n", kept.find("\n") + 1) + 1);
-  for (const int round : {2, 4, 6, 8}) append(path, round_of(0, round, 0.12345));
-  REQUIRE(follower.update().ok());
-  const ViewSnapshot all = view.after(0);
+  FollowedLog log;
+  log.cut();
+  for (const int round : {2, 4, 6, 8}) append(log.path, round_of(0, round, 0.12345));
+  REQUIRE(log.follower.update().ok());
+  const ViewSnapshot all = log.view.after(0);
   REQUIRE(all.rounds.size() == 5);
   CHECK(all.rounds.back().nodes == 1);
   CHECK(all.rounds[2].train_loss.mean() == 0.12345);
