@@ -28,9 +28,7 @@ Result<int> execute(const WatchCommand& command) {
   GOSSAMER_TRY(const std::unique_ptr<RunPage> page, RunPage::serve("--http", command.http));
   LogFollower follower(command.folder, page->view());
   GOSSAMER_TRY_STATUS(follower.update());
-  if (page->view().after(0).run == nullptr)
-    return data_error(fmt::format("{} contains no run: there is no log-*.jsonl with a header in it",
-                                  command.folder));
+  if (page->view().after(0).run == nullptr) return no_run_in(command.folder);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP})
     std::signal(signal, [](int) { interrupted = 1; });
   fmt::print("the page of {} is at {} (Ctrl-C ends this program)\n", command.folder, page->url());

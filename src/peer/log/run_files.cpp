@@ -121,7 +121,7 @@ Result<std::optional<ProcessLog>> read_log(const fs::path& path, int lowest,
   LogReader reader(path, lowest);
   if (const auto read = reader.read(on_record); !read.ok()) return read.error();
   if (reader.log().header.is_null()) return std::optional<ProcessLog>();
-  return std::optional(reader.log());
+  return std::optional(std::move(reader).log());
 }
 
 const Json* ProcessLog::end() const {
@@ -143,6 +143,11 @@ Result<std::vector<std::pair<int, fs::path>>> log_files(const fs::path& folder) 
   }
   std::ranges::sort(files);
   return files;
+}
+
+Error no_run_in(const fs::path& folder) {
+  return data_error(fmt::format("{} contains no run: there is no log-*.jsonl with a header in it",
+                                folder.string()));
 }
 
 Result<std::vector<ProcessLog>> read_logs(
@@ -167,9 +172,7 @@ Result<std::vector<ProcessLog>> read_logs(
     if (!on_skipped) return data_error(message);
     on_skipped(message);
   }
-  if (logs.empty())
-    return data_error(fmt::format("{} contains no run: there is no log-*.jsonl with a header in it",
-                                  folder.string()));
+  if (logs.empty()) return no_run_in(folder);
   return logs;
 }
 

@@ -46,7 +46,8 @@ class LogReader {
   /// Whether the file still has what was read last where it was read: it was not cut or replaced.
   bool is_unchanged() const;
   /// What was read; its header is null until the header is complete, and its records are empty.
-  const ProcessLog& log() const { return log_; }
+  const ProcessLog& log() const& { return log_; }
+  ProcessLog log() && { return std::move(log_); }
 
  private:
   std::optional<std::string> add(std::string_view line, const OnRecord& on_record);
@@ -62,6 +63,9 @@ class LogReader {
 /// and its file. Error (data): names the folder, which cannot be read.
 Result<std::vector<std::pair<int, std::filesystem::path>>> log_files(
     const std::filesystem::path& folder);
+
+/// Error (data): there is no log with a header in `folder`.
+Error no_run_in(const std::filesystem::path& folder);
 
 /// Reads the log of the process whose lowest node is `lowest`. Calls `on_record` with each record
 /// after the header, and with the log so far; the records are not stored. Returns nothing if the

@@ -91,7 +91,7 @@ export function writeKey(state, view) {
   };
   for (let id = 0; id < state.peers; ++id)
     counts[state.states[id]] = (counts[state.states[id]] ?? 0) + 1;
-  const names = { link: "lost link", unknown: "not heard of", joined: "joined again" };
+  const names = { link: "lost link", unknown: "no record", joined: "joined again" };
   for (const item of element("key").children) {
     const { key } = item.dataset, count = counts[key] ?? 0;
     item.hidden = count === 0 || (view.replay !== null && !["hostile", "server"].includes(key));
@@ -223,7 +223,7 @@ export function writeFacts(state) {
   if (rounds > 0) facts.push(["per round and peer", bytes(sent / rounds)]);
   const present = STATES
     .map((name) => [state.peersIn(name).length, name]).filter(([count]) => count > 0)
-    .map(([count, name]) => `${whole(count)} ${name === "unknown" ? "not heard of" : name}`);
+    .map(([count, name]) => `${whole(count)} ${name === "unknown" ? "without a record" : name}`);
   facts.push(["Peers", present.join(", ") || "–"]);
   const lost = [...state.links.values()].filter((link) => link.state === "lost").length;
   const links = state.run.edges?.length;
