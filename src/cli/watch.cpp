@@ -3,10 +3,12 @@
 
 #include <chrono>
 #include <csignal>
+#include <filesystem>
 #include <memory>
 #include <thread>
 
 #include "cli/commands.hpp"
+#include "peer/prediction/prediction.hpp"
 #include "peer/watch/log_follower.hpp"
 #include "peer/watch/run_page.hpp"
 
@@ -24,8 +26,24 @@ struct WatchCommand {
   std::string http = "127.0.0.1:8080";
 };
 
+/// The curve that theory predicts for the run of the folder; null if its configuration is not there
+/// or needs what this machine lacks.
+Json predicted_for(const std::filesystem::path& folder) {
+  const auto logs = log_files(folder);
+  if (!logs.ok() || logs->empty()) return {};
+  auto config = load_config(
+      resolved_path(logs->front().second.parent_path(), logs->front().first).string(), {});
+  if (!config.ok() || !check_predictable(*config).ok()) return {};
+  config->local.device = "cpu";  // whatever device the run uses
+  const auto setup = make_setup(std::move(config).value());
+  return setup.ok() ? predicted_curve(*setup) : Json();
+}
+
 Result<int> execute(const WatchCommand& command) {
-  GOSSAMER_TRY(const std::unique_ptr<RunPage> page, RunPage::serve("--http", command.http));
+  RunViewOptions view;
+  view.predicted = predicted_for(command.folder);
+  GOSSAMER_TRY(const std::unique_ptr<RunPage> page,
+               RunPage::serve("--http", command.http, std::move(view)));
   LogFollower follower(command.folder, page->view());
   GOSSAMER_TRY_STATUS(follower.update());
   if (page->view().after(0).run == nullptr) return no_run_in(command.folder);

@@ -21,6 +21,7 @@
 #include "net/startup/refused_connections.hpp"
 #include "net/tls/members.hpp"
 #include "net/wire/buffer_pool.hpp"
+#include "net/wire/frame.hpp"
 #include "net/wire/hello.hpp"
 
 namespace gossamer::net {
@@ -60,6 +61,10 @@ struct NetworkSetup {
   /// The peer at the other end of a link that is not lost has finished its run and left: all that
   /// it sent has been delivered, and nothing follows. Called as `on_link_restored` is.
   std::function<void(int here, int there)> on_peer_left = [](int, int) {};
+  /// Figures have come over the link, from join() on. An error (lost_peer) says, as a clause after
+  /// the partner's name, how they break the protocol; the link is then lost.
+  std::function<Status(int here, int there, const FiguresFrame& figures, std::string entries)>
+      on_figures = [](int, int, const FiguresFrame&, std::string) { return Status(); };
   /// Called several times in each failure timeout, from join() on: `counted` is the time since the
   /// last call that may count against others (TickClock).
   std::function<void(gossip::Time counted)> on_tick = [](gossip::Time) {};
@@ -112,6 +117,10 @@ class Network {
   /// left.
   virtual bool connected(int here, int there) const = 0;
 
+  /// The other end of a pair of the setup is connected and suspected: it has been silent for half
+  /// of the failure timeout.
+  virtual bool suspected(int here, int there) const = 0;
+
   /// Runs an all-gather, between join() and the first chunk, alike in every process. Returns when
   /// it is complete, when it turns out that this process is late(), or with the error that ended
   /// the run. The callbacks are called from the scheduler's loop or from here. The receiver is not
@@ -128,6 +137,12 @@ class Network {
   /// pair is a bug). It lives as long as the network, and may be used for sending only after
   /// join(). A lost link drops what is sent.
   virtual gossip::Link& link(int from, int to) = 0;
+  /// Whether the link of a pair of the setup carries, and the other end has received all figures
+  /// that were sent over it.
+  virtual bool takes_figures(int here, int there) const = 0;
+  /// Sends figures, at most kMaxFiguresBytes of `entries`, over a link that takes_figures().
+  virtual void send_figures(int here, int there, const FiguresFrame& figures,
+                            std::string entries) = 0;
   /// A chunk of this pair that the receiver accepted turns out to violate the protocol; the effect
   /// is that of an error of deliver(). `why` is a whole sentence. Returns at once; the link is lost
   /// in the scheduler's next turns, unless another session has it by then.

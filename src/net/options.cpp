@@ -92,7 +92,12 @@ const ParameterSet<NetOptions>& net_parameters() {
                {.help = "host:port at which this process serves a page that shows the run, "
                         "/metrics for Prometheus, and /health; port 0: any free one. Whoever "
                         "reaches the address can read them: 127.0.0.1 is of this machine alone. "
-                        "gossamer run serves them too"}));
+                        "gossamer run serves them too"})
+          .add("share_figures", &NetOptions::share_figures,
+               {.help = "whether the newest records of a process's log go to pages of other "
+                        "processes (net.http), and theirs to its own page: auto: unless [privacy] "
+                        "is set or data.partition is own. Losses tell of the samples",
+                .choices = {"auto", "on", "off"}}));
   return set;
 }
 

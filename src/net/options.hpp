@@ -30,6 +30,7 @@ struct NetOptions {
   int chunk_kib = 1024;
   int window = 2;                      ///< chunks: one is read while another is mixed
   std::string shared_memory = "auto";  ///< auto | off: rows between processes of one machine
+  std::string share_figures = "auto";  ///< auto | on | off: for pages of other processes
   std::string http;                    ///< where the page of the run is served; empty: nowhere
 };
 

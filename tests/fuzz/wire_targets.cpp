@@ -231,6 +231,10 @@ class Owner final : public SessionOwner {
     require(text.size() <= kMaxContributionBytes, "a contribution is within its limit");
     return {};
   }
+  Status on_figures(Session&, const FiguresFrame&, std::string entries) override {
+    require(entries.size() <= kMaxFiguresBytes, "figures are within their limit");
+    return {};
+  }
   void on_running() override {}
   void on_alive(Session&) override {}
   void on_goodbye(Session&) override {}

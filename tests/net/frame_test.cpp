@@ -82,6 +82,7 @@ std::vector<std::byte> conversation() {
   add(frame_bytes(header_of(AbortFrame{}), std::as_bytes(std::span("peer 9 was lost", 15))));
   add(frame_of_data(9000));
   add(frame_bytes(header_of(ContributionFrame{}), std::as_bytes(std::span("what I have", 11))));
+  add(frame_bytes(header_of(FiguresFrame{4, 7}), std::as_bytes(std::span("figures", 7))));
   add(frame_bytes(header_of(GoodbyeFrame{}), {}));
   return all;
 }
@@ -105,7 +106,8 @@ TEST_CASE("a header of each kind is read as it was written") {
                                    AckFrame{kMax, kMax - 1, kMax - 2},
                                    OfferFrame{{0xFFFFFFFF, 0xFFFFFFFE, kMax, kMax - 1}},
                                    MappedFrame{},
-                                   LentFrame{{kMax, 65535, 10, 1000}}};
+                                   LentFrame{{kMax, 65535, 10, 1000}},
+                                   FiguresFrame{0xFFFFFFFF, kMax}};
   for (const ErrorKind kind : {ErrorKind::internal, ErrorKind::diverged, ErrorKind::interrupted})
     bodies.push_back(AbortFrame{kind});
   for (std::uint16_t message = 1; message < gossip::kControlMessages; ++message)
@@ -139,10 +141,10 @@ TEST_CASE("a stream in pieces of any size gives the same frames") {
   for (std::size_t piece : {1, 2, 3, 7, 8, 71, 72, 73, 1000, 16383, 16384, 16385, 1 << 20}) {
     Stream stream;
     REQUIRE(stream.feed(bytes, piece));
-    CHECK(stream.headers.size() == 9);
+    CHECK(stream.headers.size() == 10);
     CHECK(stream.values.size() == 9305);
     CHECK(stream.values.back() == 8999 % 8191);
-    CHECK(stream.text == "peer 9 was lostwhat I have");
+    CHECK(stream.text == "peer 9 was lostwhat I havefigures");
     CHECK_FALSE(stream.reader.inside_frame());
   }
 }
@@ -172,6 +174,8 @@ TEST_CASE("headers with fields out of range are rejected") {
         "an abort of 2049 bytes, where 2048 is the limit");
   CHECK(refusal(header_of(ContributionFrame{}), kMaxContributionBytes + 1) ==
         "a contribution of 65537 bytes, where 65536 is the limit");
+  CHECK(refusal(header_of(FiguresFrame{}), kMaxFiguresBytes + 1) ==
+        "figures of 65537 bytes, where 65536 is the limit");
   for (const std::uint16_t message :
        {std::uint16_t{0}, gossip::kControlMessages, std::uint16_t{77}})
     CHECK(refusal(header_of(ControlFrame{static_cast<gossip::ControlMessage>(message)})) ==

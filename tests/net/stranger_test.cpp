@@ -184,6 +184,29 @@ TEST_CASE("a peer that sends heartbeats without a pause violates the protocol") 
   CHECK(one.faults.empty());
 }
 
+TEST_CASE("a peer that sends figures without a pause violates the protocol") {
+  World world(3);
+  world.tolerates_loss = true;
+  const World::Pairs path = {{0, 1}, {1, 2}};
+  Process& one = world.add({1}, path);
+  Process& two = world.add({2}, path);
+  REQUIRE(one.network->start().ok());
+  RawClient zero(world, one.network->address());
+  zero.hello(0, 1, identity(3));
+  REQUIRE(two.network->start().ok());
+  world.run_until([&] { return one.network->joined() && two.network->joined(); });
+  const auto figures = frame_bytes(frame_header(0, 1, FiguresFrame{0, 1}), {});
+  std::vector<std::byte> many;
+  for (int i = 0; i < 1000; ++i) many.insert(many.end(), figures.begin(), figures.end());
+  std::string why;
+  one.on_lost = [&](int, const Error& error) { why = error.message; };
+  zero.send(many);
+  world.run_until([&] { return one.count("lost 1-0") == 1; });
+  CHECK(why.find("broke the protocol: it sent 17 frames of figures in ") != std::string::npos);
+  check_carries(world, one, 1, two, 2);
+  CHECK(one.faults.empty());
+}
+
 TEST_CASE("a rejection is a number: it tells a stranger nothing of the run") {
   World world(2);
   Process& one = world.add({1}, {{0, 1}});

@@ -66,7 +66,8 @@ FAKE_RUN = """
         train_loss_max: curve((x) => 2.2 * x + 0.2), test_loss: curve((x) => 2.1 * x + 0.2),
         consensus_distance: curve((x) => x + 0.01), averaged_loss: curve(() => null),
       },
-      links: { a: [2], b: [3], state: ["lost"], cause: [hostile] },
+      links: { a: [2, 5], b: [3, 6], state: ["lost", "suspected"], cause: [hostile, ""],
+        bytes: [9, 4e6] },
       events: after ? {} : {
         seconds: [1], round: [1], peer: [2], event: ["link_lost"], text: ["lost peer 3 " + hostile],
       },

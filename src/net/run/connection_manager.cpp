@@ -283,6 +283,7 @@ void ConnectionManager::begin_session(Edge& edge, Connection connection, const H
   // What a distant process says of memory is none of this machine's business.
   options.lending = std::make_shared<Lending>(
       state_.scheduler, connection.socket->is_local() ? state_.setup.shared_memory : nullptr);
+  edge.figures_sent = 0;
   edge.session = std::make_unique<Session>(state_.scheduler, std::move(options),
                                            state_.traffic[edge.local], owner_);
   const bool running = join_.running();  // before this connection completes the network

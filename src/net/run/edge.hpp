@@ -39,6 +39,8 @@ struct Edge final : gossip::Link {
   /// Of a session that began after joining: the channels on which the beginning of a message was
   /// sent over it.
   std::optional<std::set<gossip::Channel>> started_channels;
+  /// Counted frames of the session up to the last one of figures (SendQueue::pushed).
+  std::uint64_t figures_sent = 0;
   Admission admission;
   std::string last_rejection;  ///< the last reason why the other end rejected this one
 

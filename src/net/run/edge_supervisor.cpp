@@ -67,6 +67,13 @@ void EdgeSupervisor::on_goodbye(Session& session) {
 
 void EdgeSupervisor::on_running() { join_.on_running(); }
 
+Status EdgeSupervisor::on_figures(Session& session, const FiguresFrame& figures,
+                                  std::string entries) {
+  if (!join_.has_begun()) return {};
+  const Edge& edge = state_.edges.of(session);
+  return state_.setup.on_figures(edge.local, edge.remote, figures, std::move(entries));
+}
+
 void EdgeSupervisor::on_failure(Session& session, Error error) {
   Edge& edge = state_.edges.of(session);
   edge.connector.reset();

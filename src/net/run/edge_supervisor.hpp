@@ -40,6 +40,7 @@ class EdgeSupervisor final : public SessionOwner {
   void on_alive(Session& session) override;
   void on_goodbye(Session& session) override;
   void on_running() override;
+  Status on_figures(Session& session, const FiguresFrame& figures, std::string entries) override;
   void on_failure(Session& session, Error error) override;
   void on_abort(Session& session, Error error) override;
 

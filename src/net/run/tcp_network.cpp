@@ -81,6 +81,23 @@ void TcpNetwork::begin_all_gather(AllGather gather) {
   all_gather_.begin(std::move(gather));
 }
 
+bool TcpNetwork::suspected(int here, int there) const {
+  const Edge& edge = state_.edges.at(here, there);
+  return edge.carries() && edge.session->remote().suspected;
+}
+
+bool TcpNetwork::takes_figures(int here, int there) const {
+  const Edge& edge = state_.edges.at(here, there);
+  return edge.carries() && edge.session->queue().acked() >= edge.figures_sent;
+}
+
+void TcpNetwork::send_figures(int here, int there, const FiguresFrame& figures,
+                              std::string entries) {
+  Edge& edge = state_.edges.at(here, there);
+  edge.session->send(figures, std::move(entries));
+  edge.figures_sent = edge.session->queue().pushed();
+}
+
 void TcpNetwork::report_protocol_violation(int here, int there, const Error& why) {
   supervisor_.report_protocol_violation(state_.edges.at(here, there), why.message);
 }

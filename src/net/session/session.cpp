@@ -24,6 +24,10 @@ constexpr std::size_t kMaxControlFrames = 1 << 16;
 constexpr std::uint64_t kFreeEmptyFrames = 1024;
 constexpr gossip::Time kEmptyFrameInterval = 5ms;
 
+// Frames of figures: an honest end sends one a second at most (peer/watch/figure_exchange.hpp).
+constexpr std::uint64_t kFreeFiguresFrames = 16;
+constexpr gossip::Time kFiguresInterval = 250ms;
+
 // The longest text of another process that is printed.
 constexpr std::size_t kMaxPrintedBytes = 512;
 
@@ -126,7 +130,8 @@ void Session::send(gossip::Chunk chunk) {
 }
 
 void Session::send(const FrameBody& body, std::string text) {
-  GOSSAMER_CHECK(text.size() <= kMaxContributionBytes, "a contribution larger than frames can be");
+  static_assert(kMaxFiguresBytes == kMaxContributionBytes);
+  GOSSAMER_CHECK(text.size() <= kMaxContributionBytes, "a text larger than frames can be");
   if (may_send()) transport_.send(body, {}, std::move(text));
 }
 
@@ -169,6 +174,7 @@ void Session::on_frame(Frame frame) {
     case FrameKind::contribution:
     case FrameKind::offer:
     case FrameKind::mapped:
+    case FrameKind::figures:
     case FrameKind::data:
     case FrameKind::lent:
     case FrameKind::control: {
@@ -183,6 +189,7 @@ Status Session::on_content(Frame frame) {
   Lending& lending = *options_.lending;
   if (frame.header.kind() == FrameKind::contribution)
     return state_ == State::open ? owner_.on_contribution(*this, std::move(frame.text)) : Status();
+  if (frame.header.kind() == FrameKind::figures) return on_figures(std::move(frame));
   if (frame.header.kind() == FrameKind::mapped) return named(options_, lending.on_mapped());
   if (const auto* offer = std::get_if<OfferFrame>(&frame.header.body)) {
     if (!may_send()) return {};
@@ -201,6 +208,19 @@ Status Session::on_content(Frame frame) {
   traffic_.data_bytes_received += gossip::frame_bytes(chunk);
   remote_.latest_round = std::max(remote_.latest_round.value_or(0), header.round);
   return state_ == State::open ? owner_.on_chunk(std::move(chunk)) : Status();
+}
+
+/// Each frame of figures costs this process time, and a page the more.
+Status Session::on_figures(Frame frame) {
+  const auto interval = (scheduler_.now() - began_) / kFiguresInterval;
+  if (++figures_frames_ > kFreeFiguresFrames + static_cast<std::uint64_t>(interval))
+    return named(options_,
+                 Error{ErrorKind::lost_peer,
+                       fmt::format("it sent {} frames of figures in {:.3g} s", figures_frames_,
+                                   gossip::seconds(scheduler_.now() - began_))});
+  if (state_ != State::open) return {};
+  return named(options_, owner_.on_figures(*this, std::get<FiguresFrame>(frame.header.body),
+                                           std::move(frame.text)));
 }
 
 /// A frame has come that carries nothing new. An end that sends them without a pause costs this
@@ -315,9 +335,11 @@ void Session::tick(gossip::Time now, gossip::Time counted) {
   switch (finding) {
     case Finding::alive: break;
     case Finding::recovered:
+      remote_.suspected = false;
       options_.message(fmt::format("{} is no longer suspected: it sends again", options_.name));
       break;
     case Finding::suspected:
+      remote_.suspected = true;
       options_.message(fmt::format(
           "{} is suspected: it has sent nothing for {:.3g} s, and is lost after {:.3g} s",
           options_.name, idle, gossip::seconds(options_.failure_timeout)));

@@ -41,6 +41,8 @@ class SessionOwner {
   virtual void on_goodbye(Session& session) = 0;
   /// The network of the other end has begun its rounds.
   virtual void on_running() = 0;
+  /// Figures for pages of the run. An error fails the session with its message.
+  virtual Status on_figures(Session& session, const FiguresFrame& figures, std::string entries) = 0;
   /// The session has failed and is closed. The error is a whole sentence.
   virtual void on_failure(Session& session, Error error) = 0;
   /// The other end has ended the run for this reason.
@@ -51,7 +53,8 @@ class SessionOwner {
 struct RemoteState {
   bool alive = false;  ///< on_alive() was called
   bool said_goodbye = false;
-  bool violated = false;  ///< its latest connection ended because of what it sent
+  bool suspected = false;  ///< it has been silent for half of the failure timeout
+  bool violated = false;   ///< its latest connection ended because of what it sent
   std::optional<gossip::Round> latest_round;  ///< of all chunks, sent or received
 };
 
@@ -70,8 +73,9 @@ class Session final : private TransportUser {
   void give_up();
   /// Sends or lends a chunk of at most kMaxChunkBytes. A session that is closed or ending drops it.
   void send(gossip::Chunk chunk);
-  /// Sends a frame that carries no chunk: a contribution, of at most kMaxContributionBytes, that
-  /// this network has begun its rounds, or what is to be said of memory (Lending).
+  /// Sends a frame that carries no chunk: a contribution, of at most kMaxContributionBytes,
+  /// figures, of at most kMaxFiguresBytes, that this network has begun its rounds, or what is to be
+  /// said of memory (Lending).
   void send(const FrameBody& body, std::string text = {});
   /// While true, data and control frames wait unread, and so do the frames behind them. That is no
   /// silence of the other end.
@@ -112,6 +116,7 @@ class Session final : private TransportUser {
 
   bool may_send() const;
   Status on_content(Frame frame);
+  Status on_figures(Frame frame);
   void on_empty_frame();
   void reconnect_or_end(std::string sentence);
 
@@ -124,7 +129,8 @@ class Session final : private TransportUser {
   RemoteState remote_;
   State state_ = State::open;
   gossip::Time began_;
-  std::uint64_t empty_frames_ = 0;  ///< received frames that carried nothing new
+  std::uint64_t empty_frames_ = 0;    ///< received frames that carried nothing new
+  std::uint64_t figures_frames_ = 0;  ///< received frames of figures
 };
 
 }  // namespace gossamer::net

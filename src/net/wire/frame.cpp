@@ -90,6 +90,12 @@ void encode(const MappedFrame&, Builder header) { header.setMapped(); }
 
 void encode(const LentFrame& lent, Builder header) { encode_chunk(lent.chunk, header.initLent()); }
 
+void encode(const FiguresFrame& figures, Builder header) {
+  auto fields = header.initFigures();
+  fields.setAsker(figures.asker);
+  fields.setWish(figures.wish);
+}
+
 // One decoder for each kind that has fields.
 
 template <class Fields>
@@ -126,6 +132,10 @@ OfferFrame decode_offer(wire::FrameHeader::Offer::Reader fields) {
   return {{fields.getProcess(), fields.getDescriptor(), fields.getBytes(), fields.getToken()}};
 }
 
+FiguresFrame decode_figures(wire::FrameHeader::Figures::Reader fields) {
+  return {fields.getAsker(), fields.getWish()};
+}
+
 /// Nothing if the kind is unknown.
 std::optional<FrameBody> decode_body(Reader header) {
   switch (header.which()) {
@@ -140,6 +150,7 @@ std::optional<FrameBody> decode_body(Reader header) {
     case wire::FrameHeader::OFFER: return decode_offer(header.getOffer());
     case wire::FrameHeader::MAPPED: return MappedFrame{};
     case wire::FrameHeader::LENT: return LentFrame{decode_chunk(header.getLent())};
+    case wire::FrameHeader::FIGURES: return decode_figures(header.getFigures());
     case wire::FrameHeader::UNKNOWN: break;
   }
   return std::nullopt;
@@ -189,6 +200,10 @@ Status check(const LentFrame&, std::uint32_t payload_bytes) {
   if (payload_bytes == sizeof(LentPlace)) return {};
   return bad(fmt::format("a lent chunk with a payload of {} bytes, where {} say its place",
                          payload_bytes, sizeof(LentPlace)));
+}
+
+Status check(const FiguresFrame&, std::uint32_t payload_bytes) {
+  return check_payload("figures", payload_bytes, kMaxFiguresBytes);
 }
 
 /// Every other kind.

@@ -31,6 +31,7 @@ enum class FrameKind : std::uint16_t {
   offer = 9,
   mapped = 10,
   lent = 11,
+  figures = 12,
 };
 
 /// A chunk of a message; its values are the payload.
@@ -120,9 +121,17 @@ struct LentPlace {
   bool operator==(const LentPlace&) const = default;
 };
 
-using FrameBody =
-    std::variant<DataFrame, HeartbeatFrame, GoodbyeFrame, AbortFrame, ControlFrame,
-                 ContributionFrame, RunningFrame, AckFrame, OfferFrame, MappedFrame, LentFrame>;
+/// Figures of nodes for pages of the run, which the payload has (peer/watch/figure_exchange.hpp).
+struct FiguresFrame {
+  std::uint32_t asker = 0;  ///< a node of a process that wishes for figures
+  std::uint64_t wish = 0;   ///< number of the wish; a later one of the asker is higher
+
+  bool operator==(const FiguresFrame&) const = default;
+};
+
+using FrameBody = std::variant<DataFrame, HeartbeatFrame, GoodbyeFrame, AbortFrame, ControlFrame,
+                               ContributionFrame, RunningFrame, AckFrame, OfferFrame, MappedFrame,
+                               LentFrame, FiguresFrame>;
 
 /// Whether a frame is delivered exactly once and in order across connections. Both ends count these
 /// frames.
@@ -142,6 +151,8 @@ inline constexpr std::size_t kMaxChunkBytes = std::size_t{4} << 20;
 inline constexpr std::size_t kMaxAbortBytes = 2048;
 /// The largest contribution to an all-gather.
 inline constexpr std::size_t kMaxContributionBytes = 65536;
+/// The largest payload of a figures frame.
+inline constexpr std::size_t kMaxFiguresBytes = 65536;
 
 /// All of a header but the checksum.
 struct FrameHeader {

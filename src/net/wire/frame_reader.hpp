@@ -21,7 +21,8 @@ struct Frame {
   FrameHeader header;
   std::span<const float> values;  ///< of a data frame; in the memory that the lease keeps
   gossip::Lease lease;
-  std::string text;      ///< payload of an abort or a contribution; the place of a lent chunk
+  std::string text;      ///< payload of an abort, a contribution or figures; the place of a lent
+                         ///< chunk
   bool dropped = false;  ///< a data frame whose values were discarded and whose checksum was not
                          ///< compared, or a lent chunk that is not read
 };

@@ -59,5 +59,9 @@ struct FrameHeader {
       total @33 :UInt64;
       channel @34 :UInt16;
     }
+    figures :group {                # figures of nodes, for pages of the run; payload: the entries
+      asker @35 :UInt32;            # a node of a process with a page
+      wish @36 :UInt64;             # number of the asker's wish for figures
+    }
   }
 }

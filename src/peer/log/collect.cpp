@@ -199,8 +199,7 @@ bool has_own_data_and_tests(const Config& config) {
 Result<Setup> read_setup(const std::vector<ProcessLog>& logs,
                          const std::vector<Override>& overrides) {
   const ProcessLog& first = logs.front();
-  const std::string path =
-      (first.path.parent_path() / fmt::format("resolved-{}.toml", first.lowest_peer)).string();
+  const std::string path = resolved_path(first.path.parent_path(), first.lowest_peer).string();
   GOSSAMER_TRY(const Config written, load_config(path, {}));
   GOSSAMER_TRY_STATUS(check_same_config(written, path, logs));
   GOSSAMER_TRY(Config config, load_config(path, overrides));

@@ -114,8 +114,7 @@ Result<std::vector<theory::Departure>> departures_in(const std::vector<ProcessLo
 Result<RunGap> gap_of_run(const fs::path& folder, const std::vector<Override>& overrides) {
   GOSSAMER_TRY(const std::vector<ProcessLog> logs, read_logs(folder));
   const ProcessLog& first = logs.front();
-  const fs::path resolved =
-      first.path.parent_path() / fmt::format("resolved-{}.toml", first.lowest_peer);
+  const fs::path resolved = resolved_path(first.path.parent_path(), first.lowest_peer);
   GOSSAMER_TRY(const Config config, load_config(resolved.string(), overrides));
   GOSSAMER_TRY(const auto algorithm,
                gossip::make_algorithm(config.algorithm.kind, config.algorithm.values));

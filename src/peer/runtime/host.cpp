@@ -52,10 +52,12 @@ Host::Host(const Setup& setup, gossip::Scheduler& scheduler, gossip::Executor& e
       rounds_(*setup.schedule),
       group_(group_request(), *this,
              [this](Error error) { fail(with_advice(setup_, std::move(error))); }) {
-  group_.connect_hosted([this](int from, int to) {
-    return std::make_unique<gossip::SimulatedLink>(
+  group_.connect_hosted([this](int from, int to) -> std::unique_ptr<gossip::Link> {
+    auto link = std::make_unique<gossip::SimulatedLink>(
         scheduler_, group_.exchange(), request_.local_links(from, to), log_.port(from),
         log_.port(to), [this](Error error) { fail(std::move(error)); });
+    if (request_.traffic == nullptr) return link;
+    return request_.traffic->counted(from, to, std::move(link));
   });
   // A run whose nodes are all in this process loses none. There is no membership then: on a random
   // graph every node is a partner of every other.
@@ -91,6 +93,16 @@ gossip::GroupRequest Host::group_request() {
     setup_.workload->initialise(node, parameters);
   };
   return request;
+}
+
+std::set<std::pair<int, int>> Host::links_lost_elsewhere() const {
+  std::set<std::pair<int, int>> lost;
+  for (const auto& engine : group_.engines()) {
+    if (!engine->tolerates_loss()) continue;
+    for (const auto& [end, version] : engine->membership().flooding().table().versions())
+      if (gossip::is_lost(version) && !group_.hosts(end.first)) lost.insert(end);
+  }
+  return lost;
 }
 
 void Host::begin_at(gossip::Round round, const std::vector<std::pair<int, int>>& joiners) {

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -19,6 +20,7 @@
 #include "peer/runtime/host_log.hpp"
 #include "peer/runtime/join_watch.hpp"
 #include "peer/setup/setup.hpp"
+#include "peer/watch/link_traffic.hpp"
 #include "topology/recent_rounds.hpp"
 
 namespace gossamer::peer {
@@ -30,7 +32,8 @@ struct HostRequest {
   std::function<gossip::LinkModel(int from, int to)> local_links = [](int, int) {
     return gossip::LinkModel();
   };
-  gossip::NodeModel ports;  ///< of hosted nodes, for those links
+  gossip::NodeModel ports;         ///< of hosted nodes, for those links
+  LinkTraffic* traffic = nullptr;  ///< counts what passes those links; null: nothing does
   /// Asked after each round of each node; true ends the run after the round that is under way.
   std::function<bool()> interrupted = [] { return false; };
   /// Bytes of a hosted node's links to other processes.
@@ -56,6 +59,9 @@ class Host final : private gossip::EngineHooks {
 
   /// The hosted nodes: their exchange, and their links to nodes of other processes.
   gossip::PeerGroup& group() { return group_; }
+  /// (node, neighbour): the links that nodes of other processes have lost, as far as the hosted
+  /// nodes know.
+  std::set<std::pair<int, int>> links_lost_elsewhere() const;
 
   /// Puts the nodes back to a saved round. Before start(), from any one thread. Errors (data) name
   /// the file.

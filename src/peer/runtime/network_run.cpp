@@ -8,16 +8,14 @@
 #include <string>
 
 #include "net/options.hpp"
+#include "peer/runtime/network_place.hpp"
 #include "peer/setup/credentials.hpp"
 #include "peer/setup/host_view.hpp"
 #include "peer/setup/hosted_ids.hpp"
 #include "peer/setup/memory_check.hpp"
-#include "peer/watch/run_page.hpp"
 
 namespace gossamer::peer {
 namespace {
-
-using Pairs = std::vector<std::pair<int, int>>;
 
 Status check_addresses(const Setup& setup) {
   const std::size_t given = setup.config.net.peers.size();
@@ -27,27 +25,6 @@ Status check_addresses(const Setup& setup) {
       fmt::format("net.peers: {} addresses for {} peers and, after "
                   "them, {} servers of '{}'; give one for each",
                   given, setup.config.run.peers, setup.servers(), setup.config.algorithm.kind));
-}
-
-Pairs pairs_of(const Setup& setup, const std::vector<int>& hosted) {
-  Pairs pairs;
-  for (int here : hosted)
-    for (int there : setup.algorithm->partners(here, *setup.schedule))
-      if (!std::binary_search(hosted.begin(), hosted.end(), there)) pairs.emplace_back(here, there);
-  return pairs;
-}
-
-net::Identity identity_of(const Setup& setup) {
-  net::Identity identity;
-  identity.run_id = setup.config.run_id();
-  identity.peers = setup.nodes();
-  identity.topology = fmt::format("{} {}", setup.config.topology.kind, setup.schedule->hash());
-  identity.model = fmt::format("{} {}", setup.config.model.kind, setup.model_hash());
-  if (const std::string& more = setup.workload->spec().identity; !more.empty())
-    identity.model += ", " + more;
-  identity.configuration = setup.configuration_hash();
-  identity.settings = setup.config.shared_settings();
-  return identity;
 }
 
 /// The error as other processes report it: trouble with the files of this machine is trouble of
@@ -84,17 +61,21 @@ Status run_networked(const Setup& setup, const NetworkRunRequest& request) {
   GOSSAMER_TRY(Startup startup,
                Startup::prepare(setup, {request.hosted, request.folder, request.resume,
                                         Host::Clock::real_time, request.message}));
-  GOSSAMER_TRY(const auto page,
-               open_page(setup, startup.recorder(), request.hosted, request.message));
-  return NetworkRun(setup, request, std::move(startup), std::move(credentials)).run();
+  LinkTraffic traffic;
+  GOSSAMER_TRY(const auto page, open_page(setup, startup.recorder(), request.hosted,
+                                          shares_figures(setup), traffic, request.message));
+  return NetworkRun(setup, request, std::move(startup), std::move(credentials),
+                    RunWatch{traffic, page.get()})
+      .run();
 }
 
 NetworkRun::NetworkRun(const Setup& setup, const NetworkRunRequest& request, Startup startup,
-                       std::optional<net::Credentials> credentials)
+                       std::optional<net::Credentials> credentials, RunWatch watch)
     : setup_(setup),
       request_(request),
       startup_(std::move(startup)),
       credentials_(std::move(credentials)),
+      watch_(watch),
       pairs_(pairs_of(setup, request.hosted)) {
   shared_memory_ = setup.share_rows();  // before the rows are allocated
   startup_.recorder().on_progress = request.on_progress;
@@ -117,6 +98,7 @@ HostRequest NetworkRun::host_request() {
   };
   request.on_arrival = [this](gossip::Round first) { return startup_.join_at(first); };
   request.on_finished = [this] { scheduler_.stop(); };
+  request.traffic = &watch_.traffic;
   request.checkpointer = startup_.checkpointer();
   request.message = request_.message;
   return request;
@@ -166,6 +148,10 @@ net::NetworkSetup NetworkRun::network_setup() {
   network.on_peer_left = [this](int here, int there) {
     if (setup_.tolerates_peer_loss()) host_->group().engine(here).on_peer_left(there);
   };
+  network.on_figures = [this](int here, int there, const net::FiguresFrame& figures,
+                              const std::string& entries) {
+    return figures_ ? figures_->receive(here, there, figures, entries) : Status();
+  };
   network.on_tick = [this](gossip::Time counted) { host_->group().exchange().on_tick(counted); };
   if (staging_)
     network.chunk_memory = {
@@ -192,6 +178,11 @@ Status NetworkRun::make_network() {
       });
     else network_->reset(here, there, why);
   };
+  if (const bool shares = shares_figures(setup_); shares || watch_.page != nullptr)
+    figures_.emplace(
+        setup_, FigureRelay::Parts{scheduler_, *network_, startup_.recorder(), *host_,
+                                   watch_.traffic, watch_.page ? &watch_.page->view() : nullptr,
+                                   shares, request_.hosted, pairs_});
   if (const std::string& members = setup_.config.net.members; !members.empty())
     members_watch_ = std::make_unique<MembersWatch>(
         scheduler_, members,
@@ -206,7 +197,7 @@ Status NetworkRun::make_network() {
 /// of a loss over the others.
 void NetworkRun::connect_links() {
   for (const auto& [here, there] : pairs_) {
-    gossip::Link& link = network_->link(here, there);
+    gossip::Link& link = watch_.traffic.counted(here, there, network_->link(here, there));
     host_->group().exchange().connect(here, there,
                                       staging_ ? staging_->link(here, there, link) : link);
   }
@@ -344,6 +335,7 @@ Status NetworkRun::finish(bool began) {
   end.lending_links = network_->lending_links();
   const Status written = recorder.end(end, rows.rows());
   on_stop_.reset();
+  figures_.reset();
   network_.reset();
   request_.on_end(written.ok() ? host_->error() : written.error(), rows.rows());
   return host_->error() ? Status(*host_->error()) : written;

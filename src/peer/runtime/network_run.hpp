@@ -14,12 +14,14 @@
 #include "peer/checkpoint/resume.hpp"
 #include "peer/log/recorder.hpp"
 #include "peer/runtime/compute_thread.hpp"
+#include "peer/runtime/figure_relay.hpp"
 #include "peer/runtime/host.hpp"
 #include "peer/runtime/members_watch.hpp"
 #include "peer/runtime/staging.hpp"
 #include "peer/runtime/start_agreement.hpp"
 #include "peer/runtime/startup.hpp"
 #include "peer/setup/setup.hpp"
+#include "peer/watch/run_page.hpp"
 
 namespace gossamer::peer {
 
@@ -47,6 +49,12 @@ struct NetworkRunRequest {
 /// so; if it never was, nothing is left and the run may be tried again.
 Status run_networked(const Setup& setup, const NetworkRunRequest& request);
 
+/// What shows the run; outlives it.
+struct RunWatch {
+  LinkTraffic& traffic;
+  RunPage* page = nullptr;  ///< null: the process has none
+};
+
 /// One run of this process as part of a network: its scheduler, its host, its network, and the
 /// thread that computes, and the phases that take them from joining to the final record. Thread:
 /// the one that calls it; it runs the scheduler.
@@ -54,7 +62,7 @@ class NetworkRun {
  public:
   /// Setup and request outlive the run. Throws std::bad_alloc.
   NetworkRun(const Setup& setup, const NetworkRunRequest& request, Startup startup,
-             std::optional<net::Credentials> credentials);
+             std::optional<net::Credentials> credentials, RunWatch watch);
   NetworkRun(const NetworkRun&) = delete;
   NetworkRun& operator=(const NetworkRun&) = delete;
 
@@ -90,6 +98,7 @@ class NetworkRun {
   const NetworkRunRequest& request_;
   Startup startup_;
   std::optional<net::Credentials> credentials_;  ///< until the network is made
+  RunWatch watch_;
   Pairs pairs_;  ///< (hosted node, node of another process) that exchange rows
   SharedMemory* shared_memory_ = nullptr;  ///< of the rows, where neighbours may read it
   bool withdrawn_ = false;                 ///< the others continue without this process
@@ -100,6 +109,7 @@ class NetworkRun {
   std::unique_ptr<Staging> staging_;  ///< null if the network can read the rows
   std::unique_ptr<Host> host_;
   std::unique_ptr<net::Network> network_;
+  std::optional<FigureRelay> figures_;           ///< none: figures are not shared
   std::unique_ptr<MembersWatch> members_watch_;  ///< null without net.members
   std::unique_ptr<ComputeThread> thread_;
   std::optional<std::stop_callback<std::function<void()>>> on_stop_;

@@ -25,6 +25,7 @@ std::filesystem::path run_folder(const Config& config) {
 }
 
 Result<RunOutcome> run(const Setup& setup, RunRequest request) {
+  LinkTraffic traffic;
   HostRequest host_request;
   host_request.hosted.resize(static_cast<std::size_t>(setup.nodes()));
   std::iota(host_request.hosted.begin(), host_request.hosted.end(), 0);
@@ -42,7 +43,9 @@ Result<RunOutcome> run(const Setup& setup, RunRequest request) {
                                         Host::Clock::virtual_time, request.message}));
   Recorder& recorder = startup.recorder();
   recorder.on_progress = request.on_progress;
-  GOSSAMER_TRY(const auto page, open_page(setup, recorder, host_request.hosted, request.message));
+  GOSSAMER_TRY(const auto page, open_page(setup, recorder, host_request.hosted,
+                                          /*hears_others=*/false, traffic, request.message));
+  if (page != nullptr) host_request.traffic = &traffic;
   host_request.checkpointer = startup.checkpointer();
 
   const auto begin = std::chrono::steady_clock::now();

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace gossamer::peer {
@@ -59,10 +60,18 @@ struct PeerFigures {
   std::vector<float> train_loss, test_loss, test_accuracy, distance;
 };
 
+/// A round that is shown again.
+struct ReplayedRound {
+  PeerFigures peers;
+  std::vector<std::pair<int, int>> lost_links;  ///< (lower, higher) end, ascending
+};
+
 struct LinkFigures {
   std::uint64_t changed = 0;
   bool lost = false;
-  std::string cause;  ///< of the loss
+  bool suspected = false;  ///< not lost: one end has heard nothing from the other for a while
+  std::string cause;       ///< of the loss
+  std::uint64_t sent_by_lower = 0, sent_by_higher = 0;  ///< bytes, as far as they are known
 };
 
 struct EventLine {

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <iterator>
 #include <string_view>
@@ -30,14 +31,17 @@ std::string label_value(const Json& value) {
   return escaped;
 }
 
-/// A family with a sample of each node.
+/// A family with a sample of each node of the process: each process is a target of its own. Lost
+/// peers are told by those that are left.
 template <class Value>
 void of_nodes(std::string& text, const ViewSnapshot& snapshot, std::string_view name,
               std::string_view type, std::string_view help, Value value) {
   family(text, name, type, help);
-  for (const auto& [node, figures] : snapshot.nodes)
-    if (figures.recorded || (name == "peer_lost" && figures.state == NodeStatus::lost))
+  for (const auto& [node, figures] : snapshot.nodes) {
+    const bool own = !snapshot.served_by || std::ranges::binary_search(*snapshot.served_by, node);
+    if ((own && figures.recorded) || (name == "peer_lost" && figures.state == NodeStatus::lost))
       sample(text, name, fmt::format("{{peer=\"{}\"}}", node), value(figures));
+  }
 }
 
 void append_nodes(std::string& text, const ViewSnapshot& snapshot) {

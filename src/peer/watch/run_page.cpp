@@ -7,6 +7,7 @@
 #include <span>
 #include <utility>
 
+#include "peer/log/log_records.hpp"
 #include "peer/prediction/prediction.hpp"
 #include "peer/watch/view_json.hpp"
 
@@ -84,7 +85,41 @@ WebAnswer health_answer(const RunView& view) {
   return {200, kJson, text_of(Json{{"status", status}, {"round", round}}) + "\n"};
 }
 
-/// The curve that theory predicts for the run; null if it has none.
+}  // namespace
+
+Json with_traffic(Json record, const LinkTraffic& traffic) {
+  if (record_type(record) != "round") return record;
+  if (Json sent = traffic.sent_by(record["peer"].get<int>()); !sent.is_null())
+    record["sent_to"] = std::move(sent);
+  return record;
+}
+
+WebAnswer answer_of(const RunView& view, std::string_view path) {
+  const std::size_t mark = path.find('?');
+  const std::string_view query = mark == path.npos ? "" : path.substr(mark + 1);
+  path = path.substr(0, mark);
+  if (auto file = file_answer(path)) return std::move(*file);
+  if (path == "/state") return state_answer(view, query);
+  if (path == "/metrics")
+    return {200, "text/plain; version=0.0.4; charset=utf-8", metrics_text(view.after(0))};
+  if (path == "/health") return health_answer(view);
+  constexpr std::string_view rounds = "/rounds/";
+  if (path.starts_with(rounds)) return round_answer(view, path.substr(rounds.size()));
+  return failure(404, "there is /, /state, /rounds/R, /metrics and /health");
+}
+
+Result<std::unique_ptr<RunPage>> RunPage::serve(const std::string& option,
+                                                const std::string& address, RunViewOptions view) {
+  const auto parsed = net::parse_address(address);
+  if (!parsed.ok()) return invalid_error(fmt::format("{}: {}", option, parsed.error().message));
+  std::unique_ptr<RunPage> page(new RunPage(std::move(view)));
+  GOSSAMER_TRY(page->server_,
+               WebServer::start(
+                   option, *parsed,
+                   [&view = page->view_](std::string_view path) { return answer_of(view, path); }));
+  return page;
+}
+
 Json predicted_curve(const Setup& setup) {
   if (setup.config.run.peers > kMostPredictedPeers || !check_predictable(setup.config).ok())
     return {};
@@ -103,52 +138,27 @@ Json predicted_curve(const Setup& setup) {
   return curve;
 }
 
-}  // namespace
-
-WebAnswer answer_of(const RunView& view, std::string_view path) {
-  const std::size_t mark = path.find('?');
-  const std::string_view query = mark == path.npos ? "" : path.substr(mark + 1);
-  path = path.substr(0, mark);
-  if (auto file = file_answer(path)) return std::move(*file);
-  if (path == "/state") return state_answer(view, query);
-  if (path == "/metrics")
-    return {200, "text/plain; version=0.0.4; charset=utf-8", metrics_text(view.after(0))};
-  if (path == "/health") return health_answer(view);
-  constexpr std::string_view rounds = "/rounds/";
-  if (path.starts_with(rounds)) return round_answer(view, path.substr(rounds.size()));
-  return failure(404, "there is /, /state, /rounds/R, /metrics and /health");
-}
-
-Result<std::unique_ptr<RunPage>> RunPage::serve(const std::string& option,
-                                                const std::string& address,
-                                                std::optional<std::vector<int>> served_by,
-                                                Json predicted) {
-  const auto parsed = net::parse_address(address);
-  if (!parsed.ok()) return invalid_error(fmt::format("{}: {}", option, parsed.error().message));
-  std::unique_ptr<RunPage> page(new RunPage(std::move(served_by), std::move(predicted)));
-  GOSSAMER_TRY(page->server_,
-               WebServer::start(
-                   option, *parsed,
-                   [&view = page->view_](std::string_view path) { return answer_of(view, path); }));
-  return page;
-}
-
 Result<std::unique_ptr<RunPage>> open_page(const Setup& setup, Recorder& recorder,
-                                           const std::vector<int>& hosted,
+                                           const std::vector<int>& hosted, bool hears_others,
+                                           const LinkTraffic& traffic,
                                            const std::function<void(const std::string&)>& message) {
   const std::string& address = setup.config.net.http;
   if (address.empty()) return std::unique_ptr<RunPage>();
-  std::optional<std::vector<int>> served_by;
-  if (static_cast<int>(hosted.size()) < setup.nodes()) served_by = hosted;
-  auto served = RunPage::serve("net.http", address, std::move(served_by), predicted_curve(setup));
+  RunViewOptions view;
+  if (static_cast<int>(hosted.size()) < setup.nodes()) {
+    view.served_by = hosted;
+    view.hears_others = hears_others;
+  }
+  view.predicted = predicted_curve(setup);
+  auto served = RunPage::serve("net.http", address, std::move(view));
   if (!served.ok()) {
     recorder.discard();
     return served;
   }
   std::unique_ptr<RunPage> page = std::move(served).value();
   if (const Status begun = page->view().begin(recorder.header()); !begun.ok()) return begun.error();
-  recorder.on_record = [&view = page->view(), hosted](const Json& record) {
-    view.add(record, hosted);
+  recorder.on_record = [&view = page->view(), &traffic, hosted](const Json& record) {
+    view.add(with_traffic(record, traffic), hosted);
   };
   message(fmt::format("the page of this run is at {}{}", page->url(),
                       page->is_local() ? "" : ", and open to other machines"));

@@ -8,6 +8,7 @@
 
 #include "peer/log/log_records.hpp"
 #include "peer/log/metrics.hpp"
+#include "peer/watch/run_header.hpp"
 
 namespace gossamer::peer {
 namespace {
@@ -22,64 +23,6 @@ std::uint64_t count(const Json& record, const char* field) {
   if (found == record.end() || !found->is_number_integer()) return 0;
   // As text, a number is unsigned; in a record that was just made, it may be an int.
   return static_cast<std::uint64_t>(std::max<std::int64_t>(0, found->get<std::int64_t>()));
-}
-
-/// Whether a value is a list of integers of 0 to `most`.
-bool is_list(const Json& value, std::int64_t most) {
-  return value.is_array() && std::ranges::all_of(value, [most](const Json& one) {
-           return one.is_number_integer() && one.get<std::int64_t>() >= 0 &&
-                  one.get<std::int64_t>() <= most;
-         });
-}
-
-/// The header with null in place of what the page reads and the checks of logs let through.
-Json checked(Json header) {
-  const auto peers = header.at("peers").get<std::int64_t>();
-  const auto is_edge = [peers](const Json& edge) {
-    return edge.is_array() && edge.size() == 2 && is_list(edge, peers - 1);
-  };
-  const auto null_unless = [](Json& object, const char* field, auto is_sound) {
-    if (object.contains(field) && !is_sound(object[field])) object[field] = nullptr;
-  };
-  null_unless(header, "topology", [](const Json& value) { return value.is_object(); });
-  if (header.contains("topology") && header["topology"].is_object()) {
-    null_unless(header["topology"], "edge_list", [&](const Json& edges) {
-      return edges.is_array() && std::ranges::all_of(edges, is_edge);
-    });
-    null_unless(header["topology"], "lattice",
-                [&](const Json& sides) { return is_list(sides, peers); });
-  }
-  Json& config = header["config"];
-  if (config.contains("attack"))
-    null_unless(config["attack"], "peers",
-                [&](const Json& ids) { return is_list(ids, peers - 1); });
-  return header;
-}
-
-/// Both ends of each edge; empty if they are not known.
-std::vector<std::vector<int>> neighbours_of(const Json& header, int peers) {
-  const auto topology = header.find("topology");
-  if (topology == header.end() || !topology->is_object()) return {};
-  const auto edges = topology->find("edge_list");
-  if (edges == topology->end() || edges->is_null()) return {};
-  std::vector<std::vector<int>> neighbours(static_cast<std::size_t>(peers));
-  for (const Json& edge : *edges) {
-    const int a = edge[0].get<int>(), b = edge[1].get<int>();
-    neighbours[static_cast<std::size_t>(a)].push_back(b);
-    neighbours[static_cast<std::size_t>(b)].push_back(a);
-  }
-  return neighbours;
-}
-
-std::vector<int> honest_of(const Json& header, int peers) {
-  std::vector<int> honest;
-  std::set<int> hostile;
-  const Json& config = header.at("config");
-  if (config.contains("attack") && config["attack"].contains("peers"))
-    for (const Json& peer : config["attack"]["peers"]) hostile.insert(peer.get<int>());
-  for (int peer = 0; peer < peers; ++peer)
-    if (!hostile.contains(peer)) honest.push_back(peer);
-  return honest;
 }
 
 std::string sentence(const Json& record, const std::string& event) {
@@ -106,9 +49,8 @@ void Spread::add(double value) {
   if (!(largest >= value)) largest = value;
 }
 
-RunView::RunView(std::optional<std::vector<int>> served_by, Json predicted)
-    : served_by_(std::move(served_by)),
-      predicted_(std::make_shared<const Json>(std::move(predicted))) {
+RunView::RunView(RunViewOptions options)
+    : options_(std::move(options)), predicted_(std::make_shared<const Json>(options_.predicted)) {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   const auto microseconds = std::chrono::duration_cast<std::chrono::microseconds>(now).count();
   version_ = began_ = static_cast<std::uint64_t>(std::max<std::int64_t>(1, microseconds));
@@ -121,7 +63,7 @@ void RunView::reset() {
   end_ = Json();
   honest_.clear(), neighbours_.clear(), nodes_.clear();
   rounds_ = {};
-  links_.clear(), lost_.clear(), events_.clear(), running_.clear();
+  links_.clear(), lost_.clear(), link_changes_.clear(), events_.clear(), running_.clear();
 }
 
 Status RunView::begin(const Json& header) {
@@ -135,7 +77,7 @@ Status RunView::begin(const Json& header) {
     return data_error("is the log of a process of which there is another log");
   ++version_;
   if (run_ == nullptr) {
-    run_ = std::make_shared<const Json>(checked(header));
+    run_ = std::make_shared<const Json>(checked_header(header));
     // A client that has asked before has nothing of this run.
     began_ = rounds_changed_ = version_;
     peers_ = header.at("peers").get<int>();
@@ -160,7 +102,7 @@ void RunView::add(const Json& record, const std::vector<int>& hosted) {
   if (type == "round") {
     const int peer = record["peer"].get<int>();
     add_node(record, peer);
-    if (peer < peers_) add_to_round(record, peer);
+    if (peer < peers_) add_to_round(record, peer), add_traffic(record, peer);
   } else if (type == "server") {
     add_node(record, record["server"].get<int>());
   } else if (type == "network") {
@@ -218,9 +160,29 @@ void RunView::add_to_round(const Json& record, int node) {
   figures.test_loss.add(newest.test_loss);
   figures.test_accuracy.add(newest.test_accuracy);
   // The records of one process alone say nothing of the mean over all peers.
-  if (const auto sketch = record.find("sketch");
-      !served_by_ && sketch != record.end() && sketch->is_string())
+  if (const auto sketch = record.find("sketch"); (!options_.served_by || options_.hears_others) &&
+                                                 sketch != record.end() && sketch->is_string())
     add_sketch(*kept, sketch->get_ref<const std::string&>(), node);
+}
+
+/// `sent_to` may come from another process, and be anything.
+void RunView::add_traffic(const Json& record, int peer) {
+  const auto found = record.find("sent_to");
+  if (found == record.end() || !found->is_array()) return;
+  for (const Json& one : *found) {
+    if (!is_list(one, std::numeric_limits<std::int64_t>::max()) || one.size() != 2) return;
+    const auto to = one[0].get<std::int64_t>();
+    if (to >= peers_ || to == peer || !is_neighbour(peer, static_cast<int>(to))) return;
+    LinkFigures& link = links_[std::minmax(peer, static_cast<int>(to))];
+    (peer < to ? link.sent_by_lower : link.sent_by_higher) = one[1].get<std::uint64_t>();
+    link.changed = version_;
+  }
+}
+
+bool RunView::is_neighbour(int peer, int other) const {
+  if (neighbours_.empty()) return false;
+  const std::vector<int>& all = neighbours_[static_cast<std::size_t>(peer)];
+  return std::ranges::find(all, other) != all.end();
 }
 
 void RunView::add_sketch(RoundHistory::Round& kept, const std::string& text, int peer) {
@@ -284,8 +246,26 @@ void RunView::add_membership(const Json& record) {
   if (!event.starts_with("link_") || !record["neighbour"].is_number()) return;
   const auto neighbour = count(record, "neighbour");
   if (neighbour >= static_cast<std::uint64_t>(peers_) || peer >= peers_) return;
-  set_link(peer, static_cast<int>(neighbour), event == "link_lost",
+  const bool lost = event == "link_lost";
+  if (link_changes_.size() < kMostLinkChanges)
+    link_changes_.push_back({count(record, "round"), peer, static_cast<int>(neighbour), lost});
+  set_link(peer, static_cast<int>(neighbour), lost,
            record["cause"].is_string() ? record["cause"].get<std::string>() : "");
+}
+
+void RunView::set_other_link(int end, int neighbour, bool lost) {
+  const std::lock_guard lock(mutex_);
+  if (run_ == nullptr || std::max(end, neighbour) >= peers_) return;
+  ++version_;
+  set_link(end, neighbour, lost, "");
+}
+
+void RunView::set_suspected(int node, int neighbour, bool suspected) {
+  const std::lock_guard lock(mutex_);
+  if (run_ == nullptr || std::max(node, neighbour) >= peers_) return;
+  LinkFigures& link = links_[std::minmax(node, neighbour)];
+  link.suspected = suspected && !link.lost;
+  link.changed = ++version_;
 }
 
 void RunView::set_link(int from, int to, bool lost, const std::string& cause) {
@@ -293,6 +273,7 @@ void RunView::set_link(int from, int to, bool lost, const std::string& cause) {
   else lost_.erase({from, to});
   LinkFigures& link = links_[std::minmax(from, to)];
   link.lost = lost || lost_.contains({to, from});
+  link.suspected = link.suspected && !link.lost;
   link.changed = version_;
   link.cause = lost ? cause : link.lost ? link.cause : "";
   update_state(to);
@@ -349,7 +330,8 @@ ViewSnapshot RunView::after(std::uint64_t version) const {
   if (version > version_ || version < began_) version = 0;
   ViewSnapshot snapshot;
   snapshot.version = version_;
-  snapshot.served_by = served_by_;
+  snapshot.served_by = options_.served_by;
+  snapshot.hears_others = options_.hears_others;
   if (version == 0) snapshot.run = run_, snapshot.predicted = predicted_;
   const auto is_new = [version](const auto& figures) { return figures.changed > version; };
   for (std::size_t node = 0; node < nodes_.size(); ++node)
@@ -368,11 +350,19 @@ ViewSnapshot RunView::after(std::uint64_t version) const {
   return snapshot;
 }
 
-std::optional<PeerFigures> RunView::round(std::uint64_t round) const {
+std::optional<ReplayedRound> RunView::round(std::uint64_t round) const {
   const std::lock_guard lock(mutex_);
   const auto found = rounds_.kept().find(round);
   if (found == rounds_.kept().end()) return {};
-  return found->second.peers;
+  std::set<std::pair<int, int>> lost;
+  for (const LinkChange& change : link_changes_) {
+    if (change.round > round) continue;
+    if (change.lost) lost.emplace(change.from, change.to);
+    else lost.erase({change.from, change.to});
+  }
+  std::set<std::pair<int, int>> links;
+  for (const auto& [from, to] : lost) links.insert(std::minmax(from, to));
+  return ReplayedRound{found->second.peers, {links.begin(), links.end()}};
 }
 
 }  // namespace gossamer::peer

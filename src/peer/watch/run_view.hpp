@@ -27,8 +27,9 @@ struct ViewSnapshot {
   /// The header of the first log, of which the fields that the page reads were checked; null unless
   /// everything was asked for and a log has begun.
   std::shared_ptr<const Json> run;
-  std::shared_ptr<const Json> predicted;  ///< with `run`; its value may be null
-  std::optional<std::vector<int>> served_by;
+  std::shared_ptr<const Json> predicted;      ///< with `run`; its value may be null
+  std::optional<std::vector<int>> served_by;  ///< as RunViewOptions, as the next one
+  bool hears_others = false;
   std::vector<std::pair<int, NodeFigures>> nodes;
   std::vector<RoundFigures> rounds;
   std::vector<std::pair<std::pair<int, int>, LinkFigures>> links;  ///< (lower, higher) end
@@ -37,14 +38,22 @@ struct ViewSnapshot {
   std::optional<std::vector<std::uint64_t>> kept_rounds;
 };
 
+struct RunViewOptions {
+  /// The nodes of the process whose records are added; none: those of all processes are.
+  std::optional<std::vector<int>> served_by = {};
+  /// Of a process that does not host all nodes: newest records of others come from neighbours.
+  bool hears_others = false;
+  Json predicted = {};  ///< the field of that name of /state, or null
+};
+
 /// Thread: any.
 class RunView {
  public:
   /// How many lines of events are kept.
   static constexpr std::size_t kMostEvents = 200;
-  /// `served_by`: the nodes of the process whose records are added; empty: those of all processes
-  /// are. `predicted`: the field of that name of /state, or null.
-  explicit RunView(std::optional<std::vector<int>> served_by = {}, Json predicted = {});
+  /// How many changes of links are kept for rounds that are shown again: the first ones.
+  static constexpr std::size_t kMostLinkChanges = 65536;
+  explicit RunView(RunViewOptions options = {});
 
   /// Forgets all records: they are added anew.
   void reset();
@@ -54,15 +63,27 @@ class RunView {
   Status begin(const Json& header);
   /// Adds any other record, which was checked, of the process that hosts `hosted`.
   void add(const Json& record, const std::vector<int>& hosted);
+  /// Node `end` of another process has lost its link to `neighbour`, or it is restored.
+  void set_other_link(int end, int neighbour, bool lost);
+  /// A hosted node suspects the other end of its link, or does no longer.
+  void set_suspected(int node, int neighbour, bool suspected);
 
   /// What changed after `version`; everything if it is 0, or of another view.
   ViewSnapshot after(std::uint64_t version) const;
-  /// The figures of each peer in a round; nothing if the round is not kept.
-  std::optional<PeerFigures> round(std::uint64_t round) const;
+  /// A round as it was; nothing if it is not kept. Links that nodes of other processes lost, as
+  /// set_other_link() says, are not known by round.
+  std::optional<ReplayedRound> round(std::uint64_t round) const;
 
  private:
+  struct LinkChange {
+    std::uint64_t round = 0;
+    int from = 0, to = 0;
+    bool lost = false;
+  };
+
   void add_node(const Json& record, int node);
   void add_to_round(const Json& record, int node);
+  void add_traffic(const Json& record, int peer);
   void add_network(const Json& record);
   void add_membership(const Json& record);
   void add_end(const Json& record, const std::vector<int>& hosted);
@@ -72,9 +93,10 @@ class RunView {
   void set_link(int from, int to, bool lost, const std::string& cause);
   void update_state(int node);
   bool trains(int node) const;
+  bool is_neighbour(int peer, int other) const;
   RoundHistory::Round* kept_round(std::uint64_t round);
 
-  const std::optional<std::vector<int>> served_by_;
+  const RunViewOptions options_;
   const std::shared_ptr<const Json> predicted_;
   mutable std::mutex mutex_;
   /// The first is the time at which the view is made, in microseconds: versions of an earlier view,
@@ -89,7 +111,8 @@ class RunView {
   RoundHistory rounds_;
   std::uint64_t rounds_changed_ = 0;  ///< version of the last change of which rounds are kept
   std::map<std::pair<int, int>, LinkFigures> links_;  ///< by (lower, higher) end
-  std::set<std::pair<int, int>> lost_;  ///< (the peer that lost the link, the other end)
+  std::set<std::pair<int, int>> lost_;    ///< (the peer that lost the link, the other end)
+  std::vector<LinkChange> link_changes_;  ///< of one end, in order
   std::deque<EventLine> events_;
   std::set<int> running_;  ///< nodes of processes whose log has no end record
   Json end_;

@@ -109,8 +109,13 @@ void append_links(std::string& text, const ViewSnapshot& snapshot) {
   using Link = std::pair<std::pair<int, int>, LinkFigures>;
   column(text, "a", snapshot.links, [](const Link& link) { return link.first.first; });
   column(text, "b", snapshot.links, [](const Link& link) { return link.first.second; });
-  column(text, "state", snapshot.links,
-         [](const Link& link) { return std::string_view(link.second.lost ? "lost" : "active"); });
+  column(text, "state", snapshot.links, [](const Link& link) {
+    return std::string_view(link.second.lost        ? "lost"
+                            : link.second.suspected ? "suspected"
+                                                    : "active");
+  });
+  column(text, "bytes", snapshot.links,
+         [](const Link& link) { return link.second.sent_by_lower + link.second.sent_by_higher; });
   column(text, "cause", snapshot.links, [](const Link& link) { return link.second.cause; });
 }
 
@@ -156,6 +161,7 @@ Json run_json(const ViewSnapshot& snapshot) {
     run[field] = value_or_null(topology, field);
   run["edges"] = value_or_null(topology, "edge_list");
   run["served_by"] = snapshot.served_by ? Json(*snapshot.served_by) : Json();
+  run["hears_others"] = snapshot.hears_others;
   return run;
 }
 
@@ -181,7 +187,8 @@ std::string state_json(const ViewSnapshot& snapshot) {
   return text + "}";
 }
 
-std::string round_json(std::uint64_t round, const PeerFigures& figures) {
+std::string round_json(std::uint64_t round, const ReplayedRound& replayed) {
+  const PeerFigures& figures = replayed.peers;
   std::string text = "{";
   const auto field = [&](const char* name, const std::vector<float>& values) {
     column(text, name, values, [](float value) { return value; });
@@ -190,7 +197,8 @@ std::string round_json(std::uint64_t round, const PeerFigures& figures) {
   field("test_loss", figures.test_loss);
   field("test_accuracy", figures.test_accuracy);
   field("distance", figures.distance);
-  return text + fmt::format(",\"round\":{}}}", round);
+  return text + fmt::format(",\"lost_links\":{},\"round\":{}}}", text_of(Json(replayed.lost_links)),
+                            round);
 }
 
 }  // namespace gossamer::peer

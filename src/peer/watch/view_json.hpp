@@ -12,7 +12,7 @@ namespace gossamer::peer {
 std::string state_json(const ViewSnapshot& snapshot);
 
 /// The answer to /rounds/R.
-std::string round_json(std::uint64_t round, const PeerFigures& figures);
+std::string round_json(std::uint64_t round, const ReplayedRound& replayed);
 
 /// The answer to /metrics, of a snapshot of everything: Prometheus' text format 0.0.4. A value that
 /// is not known has no line.

@@ -46,6 +46,9 @@ class TrialEnd final : public net::SessionOwner {
   Status on_chunk(Chunk chunk) override;
   Status on_contribution(net::Session&, std::string contribution) override;
   void on_running() override { receive({net::FrameKind::running, {}, 0}); }
+  Status on_figures(net::Session&, const net::FiguresFrame&, std::string) override {
+    return Error{ErrorKind::internal, "figures that no end has sent"};
+  }
   void on_alive(net::Session&) override {}
   void on_goodbye(net::Session&) override;
   void on_failure(net::Session&, Error error) override;

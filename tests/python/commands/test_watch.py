@@ -19,6 +19,7 @@ LINE = re.compile(
     r"# (HELP|TYPE) gossamer_\w+ .+"
     r'|gossamer_\w+(\{\w+="([^"\\\n]|\\.)*"(,\w+="([^"\\\n]|\\.)*")*\})? [-+.e0-9]+'
 )
+PRIVATE = ("privacy.clip=1", "privacy.epsilon=5", "data.batch=8")
 SMALL = ["--set", "run.peers=4", "--set", "run.rounds=6", "--set", "log.every=2"]
 
 
@@ -133,25 +134,77 @@ def test_logs_are_followed_while_processes_write_them(
     assert all(value is not None for value in state["nodes"]["distance"])  # from sketches
 
 
-def test_each_process_of_a_network_serves_what_it_knows(network: NetworkFactory) -> None:
+def state_when(url: str, condition: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+    """The state of a page, once it fulfils the condition."""
+
+    def fulfilled() -> dict[str, Any] | None:
+        state = json_of(url + "state")
+        return state if condition(state) else None
+
+    found = wait_until(lambda: text_of(url + "state"), fulfilled)
+    assert found is not None
+    return found
+
+
+def lost_links(state: dict[str, Any]) -> list[tuple[int, int]]:
+    links = state["links"]
+    ends = zip(links["a"], links["b"], links["state"], strict=True)
+    return [(a, b) for a, b, what in ends if what == "lost"]
+
+
+def url_of_process(process: Any) -> str:
+    return str(wait_until(lambda: process.stderr, lambda: URL.search(process.stderr))[0])
+
+
+def test_any_process_of_a_network_serves_figures_of_all(network: NetworkFactory) -> None:
+    net = network(4, "topology.kind=path", "run.rounds=2000000", "log.every=50")
+    served = net.start("0", "net.http=127.0.0.1:0")
+    for peer in ("1", "2", "3"):
+        net.start(peer)
+    url = url_of_process(served)
+    state = state_when(url, lambda state: state["nodes"]["state"] == ["training"] * 4)
+    assert state["run"]["served_by"] == [0] and state["run"]["hears_others"]
+    first = min(state["nodes"]["round"])
+    state = state_when(url, lambda state: min(state["nodes"]["round"]) > first)
+    state = state_when(url, lambda state: 4 in state["rounds"]["nodes"])
+    state = state_when(
+        url, lambda state: any(value is not None for value in state["rounds"]["consensus_distance"])
+    )
+    # Each process is a target of Prometheus.
+    metrics = text_of(url + "metrics")
+    assert 'gossamer_round{peer="0"}' in metrics and 'gossamer_round{peer="3"}' not in metrics
+    # The link between 2 and 3 is none of this process's own.
+    net.processes[3].process.kill()
+    lost = state_when(url, lambda state: state["nodes"]["state"][3] == "lost")
+    assert lost_links(lost) == [(2, 3)]
+    assert lost["links"]["a"] == [0, 1, 2] and min(lost["links"]["bytes"]) > 0
+
+
+def test_figures_are_shared_only_where_that_is_allowed(network: NetworkFactory) -> None:
     net = network(2, "run.rounds=2000000", "log.every=50")
-    first = net.start("0", "net.http=127.0.0.1:0")
-    net.start("1")
-    found = wait_until(lambda: first.stderr, lambda: URL.search(first.stderr))
-    url = found[0]
-    wait_until(
-        lambda: text_of(url + "health"), lambda: json_of(url + "health")["status"] == "training"
-    )
-    state = json_of(url + "state")
-    assert state["run"]["served_by"] == [0]
-    assert state["nodes"]["state"] == ["training", "unknown"]
+    first = net.start("0", "net.http=127.0.0.1:0", "net.share_figures=off")
+    second = net.start("1", "net.http=127.0.0.1:0")
+    urls = [url_of_process(first), url_of_process(second)]
+    for own, url in enumerate(urls):
+        state_when(url, lambda state, own=own: (state["nodes"]["round"][own] or 0) > 500)
+    states = [json_of(url + "state") for url in urls]
+    assert [state["run"]["hears_others"] for state in states] == [False, True]
+    assert states[0]["nodes"]["state"] == ["training", "unknown"]
+    assert states[1]["nodes"]["state"] == ["unknown", "training"]
     net.processes[1].process.kill()
-    lost = wait_until(
-        lambda: text_of(url + "state"),
-        lambda: "lost" in (state := json_of(url + "state"))["nodes"]["state"] and state,
-    )
-    assert lost["links"]["state"] == ["lost"]
-    assert "gossamer_links_lost 1" in text_of(url + "metrics")
+    lost = state_when(urls[0], lambda state: "lost" in state["nodes"]["state"])
+    assert lost_links(lost) == [(0, 1)]
+    assert "gossamer_links_lost 1" in text_of(urls[0] + "metrics")
+
+
+def test_private_gradients_share_no_figures(network: NetworkFactory) -> None:
+    net = network(2, "run.rounds=200000", "log.every=50", *PRIVATE)
+    first = net.start("0", "net.http=127.0.0.1:0")
+    net.start("1", "net.http=127.0.0.1:0")
+    url = url_of_process(first)
+    state = state_when(url, lambda state: (state["nodes"]["round"][0] or 0) > 200)
+    assert not state["run"]["hears_others"]
+    assert state["nodes"]["state"] == ["training", "unknown"]
 
 
 def test_the_page_changes_no_bit(gossamer: Path, folder: Path, tmp_path: Path) -> None:

@@ -3,10 +3,12 @@
 
 import { layoutOf, wrapsAround } from "./layout.js";
 import { isLight, linearTicks, logTicks, scaleOf, unitTick, viridis } from "./scale.js";
+import { markOf } from "./state.js";
 
 const MOST_DRAWN_LINKS = 20000;  // beyond, they fill the plane and tell nothing
 const FEW_LINKS = 300;  // so many are drawn in one frame without delay, and can bear arrows
 const MOST_COMPARED = 2000;
+const WIDEST = 4;  // half pixels that traffic adds to a link of one pixel
 const MARGIN = 14;
 const STUB = 0.55;  // of the distance between two neighbours: an end of a link around a torus
 
@@ -77,7 +79,7 @@ export class Graph {
   drawLinks() {
     const context = this.linkCanvas.getContext("2d"), job = ++this.linkJob;
     context.clearRect(0, 0, ...this.size);
-    this.lostDrawn = new Set();
+    this.marked = new Map();
     const all = this.state.run.edges ?? [], edges = all.length <= MOST_DRAWN_LINKS ? all : [];
     const drawFrom = (first) => {
       if (job !== this.linkJob) return;  // a newer drawing has begun
@@ -88,51 +90,79 @@ export class Graph {
       this.strokeActive(context, this.spokes());
       context.setLineDash([]);
       for (const link of this.state.links.values())
-        if (this.isLost(link)) this.strokeLost(context, link);
+        if (this.markOf(link)) this.strokeMarked(context, link);
     };
     drawFrom(0);
   }
 
-  /** After links were lost or restored: of many links, only these are drawn, over what is there. */
+  /** After marks of links changed: of many links, only these are drawn, over what is there. */
   updateLinks() {
     if (!this.size) return;
     if ((this.state.run.edges?.length ?? 0) <= FEW_LINKS) return this.drawLinks();
     const context = this.linkCanvas.getContext("2d");
     for (const link of this.state.links.values()) {
-      if (this.isLost(link) === this.lostDrawn.has(link)) continue;
+      const mark = this.markOf(link);
+      if (mark === (this.marked.get(link) ?? null)) continue;
       context.globalCompositeOperation = "destination-out";
       context.lineWidth = 2.5;
       this.strokePath(context, [[link.a, link.b]]);
       context.globalCompositeOperation = "source-over";
-      if (this.isLost(link)) this.strokeLost(context, link);
-      else this.lostDrawn.delete(link), this.strokeActive(context, [[link.a, link.b]]);
+      if (mark) this.strokeMarked(context, link);
+      else this.marked.delete(link), this.strokeActive(context, [[link.a, link.b]]);
     }
   }
 
-  /** Which links were lost in an earlier round is not known. */
+  /** "lost", "suspected" or null; of an earlier round, whether the link was lost then. */
+  markOf(link) {
+    return markOf(this.view, link);
+  }
+
+  /** Lost in the round that is shown: it has recorded nothing, and no neighbour has its link. */
+  wasLost(id) {
+    const others = this.state.neighbours?.[id] ?? [];
+    return others.length > 0 && others.every((other) => this.isLost(this.state.link(id, other)));
+  }
+
   isLost(link) {
-    return link?.state === "lost" && this.view.replay === null;
+    return this.markOf(link) === "lost";
   }
 
   strokeActive(context, edges) {
     const { length } = this.state.run.edges ?? edges;
     const shown = edges.filter(([a, b]) => {
-      const link = this.state.link(a, b);
-      if (this.isLost(link)) this.lostDrawn.add(link);
-      return !this.isLost(link);
+      const link = this.state.link(a, b), mark = this.markOf(link);
+      if (mark) this.marked.set(link, mark);
+      return !mark;
     });
     context.strokeStyle = this.view.theme.link;
     context.globalAlpha = Math.max(0.07, Math.min(1, 9 / Math.sqrt(length || 1)));
-    context.lineWidth = 1;
-    this.strokePath(context, shown);
+    for (const [width, links] of this.byWidth(shown, length)) {
+      context.lineWidth = width;
+      this.strokePath(context, links);
+    }
     context.globalAlpha = 1;
   }
 
-  strokeLost(context, link) {
-    this.lostDrawn.add(link);
+  /** Width → links: of few links, the one that carried most bytes is the widest. */
+  byWidth(edges, length) {
+    const bytesOf = ([a, b]) => this.state.link(a, b)?.bytes ?? 0;
+    const most = length <= FEW_LINKS && this.view.replay === null
+      ? Math.max(0, ...edges.map(bytesOf)) : 0;
+    const groups = new Map();
+    for (const edge of edges) {
+      const width = most > 0 ? 1 + Math.round(WIDEST * (bytesOf(edge) / most)) / 2 : 1;
+      if (!groups.has(width)) groups.set(width, []);
+      groups.get(width).push(edge);
+    }
+    return groups;
+  }
+
+  strokeMarked(context, link) {
+    const mark = this.markOf(link);
+    this.marked.set(link, mark);
     context.strokeStyle = this.view.theme.lost;
     context.lineWidth = 1.5;
-    context.setLineDash([4, 4]);
+    context.setLineDash(mark === "lost" ? [4, 4] : [9, 2]);
     this.strokePath(context, [[link.a, link.b]]);
     context.setLineDash([]);
   }
@@ -203,9 +233,9 @@ export class Graph {
   drawNode(context, id, part) {
     const { theme, replay } = this.view, [x, y] = this.points[id];
     const isServer = id >= this.state.peers;
-    // Which state a peer had in an earlier round is not known, only whether it has recorded it.
+    // Of an earlier round it is known who has recorded it, and which links were lost.
     const state = replay === null ? this.state.states[id]
-      : isServer || part !== null ? "training" : "unknown";
+      : isServer || part !== null ? "training" : this.wasLost(id) ? "lost" : "unknown";
     const r = this.radius, hollow = state === "lost" || state === "unknown" || state === "stopped";
     context.beginPath();
     if (isServer) corners(context, x, y, 1.2 * r, 4);

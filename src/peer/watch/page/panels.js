@@ -2,7 +2,7 @@
 // text: whatever a peer wrote into it stays text.
 
 import { bytes, duration, percent, plain, whole } from "./scale.js";
-import { STATES } from "./state.js";
+import { STATES, markOf } from "./state.js";
 
 const element = (id) => document.getElementById(id);
 const FEW = 20;  // ids or neighbours that are listed one by one
@@ -83,18 +83,23 @@ export function writeHeader(state) {
 
 /** Which signs of the graph occur, and how often. */
 export function writeKey(state, view) {
-  const lostLinks = [...state.links.values()].filter((link) => link.state === "lost").length;
+  const marks = [...state.links.values()].map((link) => markOf(view, link));
+  const links = (mark) => marks.filter((one) => one === mark).length;
   const counts = {
     hostile: state.hostile.size,
     server: state.total - state.peers,
-    link: view.replay === null ? lostLinks : 0,
+    link: links("lost"),
+    suspicion: links("suspected"),
   };
   for (let id = 0; id < state.peers; ++id)
     counts[state.states[id]] = (counts[state.states[id]] ?? 0) + 1;
-  const names = { link: "lost link", unknown: "no record", joined: "joined again" };
+  const names = {
+    link: "lost link", suspicion: "suspected link", unknown: "no record", joined: "joined again",
+  };
   for (const item of element("key").children) {
     const { key } = item.dataset, count = counts[key] ?? 0;
-    item.hidden = count === 0 || (view.replay !== null && !["hostile", "server"].includes(key));
+    const isReplayed = ["hostile", "server", "link"].includes(key);
+    item.hidden = count === 0 || (view.replay !== null && !isReplayed);
     const text = `${names[key] ?? key} ${whole(count)}`;
     if (item.lastElementChild.textContent !== text) item.lastElementChild.textContent = text;
   }
@@ -104,16 +109,20 @@ export function writeKey(state, view) {
 function graphNote(state, view) {
   const { run } = state, notes = [];
   if (view.replay !== null) {
-    notes.push(view.replayed ? `As of round ${view.replay}; states and lost links are not replayed.`
+    notes.push(view.replayed ? `As of round ${view.replay}; of states, only losses are replayed.`
       : `Round ${view.replay} is not there yet.`);
     const known = view.measured.values.slice(0, state.peers);
     if (view.replayed && known.some(Number.isNaN)) notes.push("Dashed: not recorded.");
     if (!view.measured.replayed) notes.push(`Of earlier rounds, ${view.measured.name} is unknown.`);
   }
+  if (view.replay === null && [...state.links.values()].some((link) => link.bytes > 0))
+    notes.push("The wider a link, the more bytes it has carried.");
   if (!run.edges) notes.push("There are too many links to list them.");
   if (run.served_by && run.served_by.length < state.total) {
     const who = listed(run.served_by, "node");
-    notes.push(`The process that serves this page hosts ${who} and knows no figures of others.`);
+    notes.push(`The process that serves this page hosts ${who} and ${run.hears_others
+      ? "hears figures of others from its neighbours, about once a second."
+      : "knows no figures of others."}`);
   }
   return notes.join(" ");
 }
@@ -188,18 +197,23 @@ export function writeNeighbours(state, view) {
   const id = view.hovered ?? view.selected, place = element("neighbours");
   const all = id === null ? null : (state.neighbours?.[id] ?? null);
   const states = (all ?? []).map((other) => [other, state.link(id, other)]);
-  const shown = JSON.stringify([id, state.run.run_id, view.replay === null, states]);
+  const shown = JSON.stringify([id, state.run.run_id, view.replay, states]);
   if (shown === neighboursShown) return;
   neighboursShown = shown;
   if (id === null || id >= state.peers) return place.replaceChildren();
   if (all === null) return place.replaceChildren("Its neighbours are not listed.");
-  const lost = states.filter(([, link]) => link?.state === "lost" && view.replay === null);
-  const active = states.filter(([, link]) => link?.state !== "lost" || view.replay !== null);
-  const names = active.slice(0, FEW).map(([other]) => peerButton(view, other));
+  const marked = (mark) => states.filter(([, link]) => markOf(view, link) === mark);
+  const lost = marked("lost"), suspected = marked("suspected");
+  const active = states.filter(([, link]) => markOf(view, link) !== "lost");
+  const carried = (link) => link?.bytes > 0 && view.replay === null ? ` (${bytes(link.bytes)}) ` : "";
+  const names = active.slice(0, FEW).flatMap(([other, link]) =>
+    [peerButton(view, other), carried(link)]);
   const more = active.length > FEW ? ` and ${active.length - FEW} more` : "";
   const parts = [`${counted(active.length, "neighbour")}: `, ...names, more];
+  for (const [other] of suspected)
+    parts.push(make("span", [" · suspects ", peerButton(view, other)], "gone"));
   for (const [other, { cause }] of lost) {
-    const why = cause ? ` (${cause})` : "";
+    const why = cause && view.replay === null ? ` (${cause})` : "";
     parts.push(make("span", [" · lost link to ", peerButton(view, other), why], "gone"));
   }
   place.replaceChildren(...parts);

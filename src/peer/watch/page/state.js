@@ -25,6 +25,13 @@ const numbers = (column) => column.map((value) => (value === null ? NaN : Number
 
 const linkKey = (a, b) => `${Math.min(a, b)} ${Math.max(a, b)}`;
 
+/** "lost", "suspected" or null. Links that were suspected in an earlier round are not known. */
+export function markOf(view, link) {
+  if (!link) return null;
+  if (view.replay !== null) return view.replayed?.lost.has(linkKey(link.a, link.b)) ? "lost" : null;
+  return link.state === "active" ? null : link.state;
+}
+
 export class RunState {
   constructor() {
     this.forget();
@@ -41,7 +48,7 @@ export class RunState {
     this.states = [];     // by id
     this.rounds = [];     // figures of the kept rounds, ascending
     this.byRound = new Map();
-    this.links = new Map();  // "a b" → {a, b, state, cause}, of links that were lost once
+    this.links = new Map();  // "a b" → {a, b, state, cause, bytes}, of links that had any news
     this.neighbours = null;  // by peer; null: the process does not list the edges
     this.events = [];     // newest first
     this.predicted = null;
@@ -122,10 +129,10 @@ export class RunState {
     this.rounds = this.rounds.filter((figures) => kept.has(figures.round));
   }
 
-  takeLinks({ a, b, state, cause }) {
+  takeLinks({ a, b, state, cause, bytes }) {
     a.forEach((one, k) => {
       const link = this.link(one, b[k]) ?? {};
-      Object.assign(link, { a: one, b: b[k], state: state[k], cause: cause[k] });
+      Object.assign(link, { a: one, b: b[k], state: state[k], cause: cause[k], bytes: bytes[k] });
       this.links.set(linkKey(one, b[k]), link);
     });
   }
@@ -150,10 +157,12 @@ export class RunState {
 
   /**
    * The rounds that curves show: at the end of a running log, few peers have recorded the last
-   * rounds, and the mean over them would jump.
+   * rounds, and the mean over them would jump. Of other processes, not every round is heard.
    */
   shownRounds() {
-    const few = 0.5 * (this.run?.served_by?.length ?? this.peers);
+    const hears = this.run?.hears_others ?? false;
+    const few = 0.5 * ((hears ? null : this.run?.served_by?.length) ?? this.peers);
+    if (hears) return this.rounds.filter(({ nodes }) => nodes >= few);
     let end = this.rounds.length;
     while (end > 1 && this.rounds[end - 1].nodes < few && !this.end) --end;
     return this.rounds.slice(0, end);
@@ -168,6 +177,7 @@ export class RunState {
       const figures = {};
       for (const { key, replayed } of MEASURES)
         if (replayed) figures[key] = Float64Array.from(numbers(columns[key] ?? []));
+      figures.lost = new Set((columns.lost_links ?? []).map(([a, b]) => linkKey(a, b)));
       this.cache.set(round, figures);
       if (this.cache.size > MOST_CACHED_ROUNDS) this.cache.delete(this.cache.keys().next().value);
     }

@@ -1,0 +1,61 @@
+// Connects the figures of a process to its network and to its page: records go from the log to
+// neighbours, and those of other processes and what is known of links to the page.
+#pragma once
+
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "net/network.hpp"
+#include "peer/log/recorder.hpp"
+#include "peer/runtime/host.hpp"
+#include "peer/setup/setup.hpp"
+#include "peer/watch/figure_exchange.hpp"
+#include "peer/watch/run_view.hpp"
+
+namespace gossamer::peer {
+
+/// Whether the processes of a run exchange figures: as net.share_figures says, and under "auto"
+/// unless gradients are private or each peer has its own data.
+bool shares_figures(const Setup& setup);
+
+/// Thread: the scheduler's.
+class FigureRelay {
+ public:
+  struct Parts {
+    gossip::Scheduler& scheduler;
+    net::Network& network;
+    Recorder& recorder;
+    const Host& host;
+    const LinkTraffic& traffic;
+    RunView* view = nullptr;                 ///< of the page of this process; null: it has none
+    bool shares = false;                     ///< shares_figures()
+    std::vector<int> hosted;                 ///< nodes of this process, ascending
+    std::vector<std::pair<int, int>> links;  ///< (node here, node of another process)
+  };
+  /// Receives what the recorder writes from now on, in place of the page, which then shows rounds
+  /// of all processes alike, if figures are shared. What `parts` refer to outlives the relay.
+  FigureRelay(const Setup& setup, Parts parts);
+  ~FigureRelay();
+  FigureRelay(const FigureRelay&) = delete;
+  FigureRelay& operator=(const FigureRelay&) = delete;
+
+  /// NetworkSetup::on_figures.
+  Status receive(int here, int there, const net::FiguresFrame& figures, const std::string& entries);
+
+ private:
+  void take(const Json& record);
+  void turn();
+  void send();
+  void show_links();
+
+  Parts parts_;
+  std::optional<FigureExchange> exchange_;  ///< none: figures are not shared
+  // As shown: links that other nodes have lost, and those whose other end is suspected.
+  std::set<std::pair<int, int>> lost_, suspected_;
+  gossip::Scheduler::TimerId timer_;
+};
+
+}  // namespace gossamer::peer

@@ -1,0 +1,63 @@
+#include "peer/watch/run_header.hpp"
+
+#include <algorithm>
+#include <set>
+
+namespace gossamer::peer {
+
+bool is_list(const Json& value, std::int64_t most) {
+  return value.is_array() && std::ranges::all_of(value, [most](const Json& one) {
+           return one.is_number_integer() && one.get<std::int64_t>() >= 0 &&
+                  one.get<std::int64_t>() <= most;
+         });
+}
+
+Json checked_header(Json header) {
+  const auto peers = header.at("peers").get<std::int64_t>();
+  const auto is_edge = [peers](const Json& edge) {
+    return edge.is_array() && edge.size() == 2 && is_list(edge, peers - 1);
+  };
+  const auto null_unless = [](Json& object, const char* field, auto is_sound) {
+    if (object.contains(field) && !is_sound(object[field])) object[field] = nullptr;
+  };
+  null_unless(header, "topology", [](const Json& value) { return value.is_object(); });
+  if (header.contains("topology") && header["topology"].is_object()) {
+    null_unless(header["topology"], "edge_list", [&](const Json& edges) {
+      return edges.is_array() && std::ranges::all_of(edges, is_edge);
+    });
+    null_unless(header["topology"], "lattice",
+                [&](const Json& sides) { return is_list(sides, peers); });
+  }
+  Json& config = header["config"];
+  if (config.contains("attack"))
+    null_unless(config["attack"], "peers",
+                [&](const Json& ids) { return is_list(ids, peers - 1); });
+  return header;
+}
+
+std::vector<std::vector<int>> neighbours_of(const Json& header, int peers) {
+  const auto topology = header.find("topology");
+  if (topology == header.end() || !topology->is_object()) return {};
+  const auto edges = topology->find("edge_list");
+  if (edges == topology->end() || edges->is_null()) return {};
+  std::vector<std::vector<int>> neighbours(static_cast<std::size_t>(peers));
+  for (const Json& edge : *edges) {
+    const int a = edge[0].get<int>(), b = edge[1].get<int>();
+    neighbours[static_cast<std::size_t>(a)].push_back(b);
+    neighbours[static_cast<std::size_t>(b)].push_back(a);
+  }
+  return neighbours;
+}
+
+std::vector<int> honest_of(const Json& header, int peers) {
+  std::vector<int> honest;
+  std::set<int> hostile;
+  const Json& config = header.at("config");
+  if (config.contains("attack") && config["attack"].contains("peers"))
+    for (const Json& peer : config["attack"]["peers"]) hostile.insert(peer.get<int>());
+  for (int peer = 0; peer < peers; ++peer)
+    if (!hostile.contains(peer)) honest.push_back(peer);
+  return honest;
+}
+
+}  // namespace gossamer::peer
