@@ -26,6 +26,21 @@
 
 namespace gossamer::net {
 
+/// A frame of figures, with at most kMaxFiguresBytes of entries.
+struct Figures {
+  FiguresFrame frame;
+  std::string entries;
+};
+
+/// What a process knows of a link.
+struct LinkReport {
+  int here = 0, there = 0;  ///< peer of this process, and of another one
+  bool carries = false;     ///< Network::connected()
+  bool lends = false;       ///< the other end reads the rows of the peer here in the memory of this
+                            ///< process, to which they are not sent
+  bool suspected = false;   ///< the other end has been silent for half of the failure timeout
+};
+
 struct NetworkSetup {
   NetOptions options;
   /// The key of this process and those of the members: every connection is encrypted and proves
@@ -63,8 +78,8 @@ struct NetworkSetup {
   std::function<void(int here, int there)> on_peer_left = [](int, int) {};
   /// Figures have come over the link, from join() on. An error (lost_peer) says, as a clause after
   /// the partner's name, how they break the protocol; the link is then lost.
-  std::function<Status(int here, int there, const FiguresFrame& figures, std::string entries)>
-      on_figures = [](int, int, const FiguresFrame&, std::string) { return Status(); };
+  std::function<Status(int here, int there, const Figures& figures)> on_figures =
+      [](int, int, const Figures&) { return Status(); };
   /// Called several times in each failure timeout, from join() on: `counted` is the time since the
   /// last call that may count against others (TickClock).
   std::function<void(gossip::Time counted)> on_tick = [](gossip::Time) {};
@@ -117,10 +132,6 @@ class Network {
   /// left.
   virtual bool connected(int here, int there) const = 0;
 
-  /// The other end of a pair of the setup is connected and suspected: it has been silent for half
-  /// of the failure timeout.
-  virtual bool suspected(int here, int there) const = 0;
-
   /// Runs an all-gather, between join() and the first chunk, alike in every process. Returns when
   /// it is complete, when it turns out that this process is late(), or with the error that ended
   /// the run. The callbacks are called from the scheduler's loop or from here. The receiver is not
@@ -137,27 +148,25 @@ class Network {
   /// pair is a bug). It lives as long as the network, and may be used for sending only after
   /// join(). A lost link drops what is sent.
   virtual gossip::Link& link(int from, int to) = 0;
-  /// Whether the link of a pair of the setup carries, and the other end has received all figures
-  /// that were sent over it.
-  virtual bool takes_figures(int here, int there) const = 0;
-  /// Sends figures, at most kMaxFiguresBytes of `entries`, over a link that takes_figures().
-  virtual void send_figures(int here, int there, const FiguresFrame& figures,
-                            std::string entries) = 0;
-  /// A chunk of this pair that the receiver accepted turns out to violate the protocol; the effect
-  /// is that of an error of deliver(). `why` is a whole sentence. Returns at once; the link is lost
-  /// in the scheduler's next turns, unless another session has it by then.
-  virtual void report_protocol_violation(int here, int there, const Error& why) = 0;
-  /// The rows of `there` are overdue; the effect is that of a protocol violation, but the peer is
-  /// admitted again after net.row_timeout only, and after twice as long each further time.
-  virtual void report_overdue(int here, int there, const Error& why) = 0;
-  /// The link between the pair is lost as by report_protocol_violation(), but no end is at fault:
-  /// it may be restored at once.
-  virtual void reset(int here, int there, const Error& why) = 0;
+  /// Asks for figures and sends them, if the link of a pair of the setup carries, and its other end
+  /// has received the figures before them.
+  virtual void send_figures(int here, int there,
+                            const std::function<std::optional<Figures>()>& figures) = 0;
+  /// Ends the session of this pair, and with it the link, in the scheduler's next turns, unless
+  /// another session has it by then; returns at once. `why` is a whole sentence. The other end may
+  /// connect again at once, or as `blame` says.
+  enum class Blame {
+    none,       ///< no end is at fault
+    violation,  ///< a chunk that the receiver accepted turns out to violate the protocol; the
+                ///< effect is that of an error of deliver()
+    overdue,  ///< its rows are overdue: it is admitted again after net.row_timeout only, and after
+              ///< twice as long each further time
+  };
+  virtual void end_link(int here, int there, Blame blame, const Error& why) = 0;
   /// Of a hosted peer.
   virtual SocketTraffic traffic(int peer) const = 0;
-  /// Of the setup's pairs, those whose other end can read the rows of the peer here in the memory
-  /// of this process, to which they are not sent.
-  virtual std::vector<std::pair<int, int>> lending_links() const = 0;
+  /// The links of the setup's pairs that have been connected, also those that are lost.
+  virtual std::vector<LinkReport> links() const = 0;
   /// Replaces the list of members, of a setup with credentials (else a bug). A link whose other end
   /// has a key that is no longer that of its peer is lost at once; the keys that were added may
   /// connect. Only from the scheduler's loop.

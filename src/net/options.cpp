@@ -36,10 +36,24 @@ ParameterSet<NetOptions> with_timeouts(ParameterSet<NetOptions> set) {
             .choices = {"continue", "stop"}});
 }
 
+ParameterSet<NetOptions> with_page(ParameterSet<NetOptions> set) {
+  return std::move(set)
+      .add("http", &NetOptions::http,
+           {.help = "host:port at which this process serves a page that shows the run, "
+                    "/metrics for Prometheus, and /health; port 0: any free one. Whoever "
+                    "reaches the address can read them: 127.0.0.1 is of this machine alone. "
+                    "gossamer run serves them too"})
+      .add("share_figures", &NetOptions::share_figures,
+           {.help = "whether the newest records of a process's log go to pages of other "
+                    "processes (net.http), and theirs to its own page: auto: unless [privacy] "
+                    "is set or data.partition is own. Losses tell of the samples",
+            .choices = {"auto", "on", "off"}});
+}
+
 }  // namespace
 
 const ParameterSet<NetOptions>& net_parameters() {
-  static const auto set = with_timeouts(
+  static const auto set = with_page(with_timeouts(
       ParameterSet<NetOptions>()
           .add("peers", &NetOptions::peers,
                {.help = "one host:port per peer, in order of their ids, then one per server of the "
@@ -87,17 +101,7 @@ const ParameterSet<NetOptions>& net_parameters() {
                     "auto: under algorithm.policy sync, a process reads the rows of another one of "
                     "the same machine and user in that process's memory; off: all rows are "
                     "sent over TCP",
-                .choices = {"auto", "off"}})
-          .add("http", &NetOptions::http,
-               {.help = "host:port at which this process serves a page that shows the run, "
-                        "/metrics for Prometheus, and /health; port 0: any free one. Whoever "
-                        "reaches the address can read them: 127.0.0.1 is of this machine alone. "
-                        "gossamer run serves them too"})
-          .add("share_figures", &NetOptions::share_figures,
-               {.help = "whether the newest records of a process's log go to pages of other "
-                        "processes (net.http), and theirs to its own page: auto: unless [privacy] "
-                        "is set or data.partition is own. Losses tell of the samples",
-                .choices = {"auto", "on", "off"}}));
+                .choices = {"auto", "off"}})));
   return set;
 }
 

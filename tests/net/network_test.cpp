@@ -35,23 +35,30 @@ TEST_CASE("figures arrive once and whole, and a link takes the next ones after t
   Process& a = world.add({0}, {{0, 1}});
   std::vector<std::pair<std::uint64_t, std::string>> came;
   Process& b = world.add({1}, {{0, 1}});
-  b.on_figures = [&came](const FiguresFrame& figures, std::string entries) -> Status {
-    came.emplace_back(figures.wish, std::move(entries));
+  b.on_figures = [&came](const Figures& figures) -> Status {
+    came.emplace_back(figures.frame.wish, figures.entries);
     return came.size() < 4 ? Status() : Error{ErrorKind::lost_peer, "it sent figures of no node"};
   };
-  CHECK_FALSE(a.network->takes_figures(0, 1));
+  const auto offer = [&a](std::uint64_t wish, const std::string& entries) {
+    bool asked = false;
+    a.network->send_figures(0, 1, [&] {
+      asked = true;
+      return std::optional(Figures{{0, wish}, entries});
+    });
+    return asked;
+  };
+  CHECK_FALSE(offer(0, ""));
   world.join();
   const std::string largest(kMaxFiguresBytes, 'x');
   for (const std::uint64_t wish : {1, 2, 3}) {
-    world.run_until([&] { return a.network->takes_figures(0, 1); });
-    a.network->send_figures(0, 1, {0, wish}, wish == 2 ? largest : "");
-    CHECK_FALSE(a.network->takes_figures(0, 1));
+    world.run_until([&] { return offer(wish, wish == 2 ? largest : ""); });
+    CHECK_FALSE(offer(wish + 10, ""));  // before the other end has these
   }
   world.run_until([&] { return came.size() == 3; });
   CHECK(came[1] == std::pair(std::uint64_t{2}, largest));
   CHECK(came[2] == std::pair(std::uint64_t{3}, std::string()));
-  world.run_until([&] { return a.network->takes_figures(0, 1); });
-  a.network->send_figures(0, 1, {0, 4}, "");
+  a.network->send_figures(0, 1, [] { return std::optional<Figures>(); });
+  world.run_until([&] { return offer(4, ""); });
   world.run_until([&] { return !b.faults.empty(); });
   CHECK(b.faults.front().message.find("broke the protocol: it sent figures of no node") !=
         std::string::npos);

@@ -257,7 +257,8 @@ TEST_CASE("a peer whose rows are overdue is admitted again after the row timeout
     const auto losses = host.one->count("lost 1-0");
     std::string reason;
     host.one->on_lost = [&](int, const Error& why) { reason = why.message; };
-    host.one->network->report_overdue(1, 0, {ErrorKind::lost_peer, "peer 0 is overdue"});
+    host.one->network->end_link(1, 0, Network::Blame::overdue,
+                                {ErrorKind::lost_peer, "peer 0 is overdue"});
     host.world.run_until([&] { return host.one->count("lost 1-0") == losses + 1; });
     CHECK(reason == "peer 0 is overdue");
     CHECK(host.client()->ask(0, 1, identity(2)).result == HandshakeResult::retry_later);

@@ -100,8 +100,9 @@ struct Process {
   std::vector<Error> faults;
   std::function<void()> on_restored = [] {};
   std::function<void(int other, const Error& why)> on_lost = [](int, const Error&) {};
-  std::function<Status(const FiguresFrame& figures, std::string entries)> on_figures =
-      [](const FiguresFrame&, std::string) { return Status(); };
+  std::function<Status(const Figures& figures)> on_figures = [](const Figures&) {
+    return Status();
+  };
   std::vector<std::string> leaves;  ///< of partners that left: "0-1"
   Journal journal;  ///< in order: "lost 0-1", "restored 0-1", and "chunk <round>.<offset>"
   std::unique_ptr<SharedMemory> shared;  ///< null: the process shares no memory
@@ -163,8 +164,8 @@ class World {
       process.on_lost(there, why);
       return borne;
     };
-    setup.on_figures = [&process](int, int, const FiguresFrame& figures, std::string entries) {
-      return process.on_figures(figures, std::move(entries));
+    setup.on_figures = [&process](int, int, const Figures& figures) {
+      return process.on_figures(figures);
     };
     setup.on_link_restored = [&process](int here, int there) {
       process.journal.push_back(fmt::format("restored {}-{}", here, there));

@@ -37,7 +37,7 @@ class Honest final : private gossip::EngineHooks {
     process.memory.receiver = &group_.exchange();
     group_.exchange().faults().on_protocol_violation = [&process](int here, int there,
                                                                   const Error& why) {
-      process.network->report_protocol_violation(here, there, why);
+      process.network->end_link(here, there, Network::Blame::violation, why);
     };
     process.on_lost = [this](int other, const Error& why) {
       engine().on_link_lost(other, why.message);

@@ -12,19 +12,14 @@ using namespace std::chrono_literals;
 
 EdgeSupervisor::~EdgeSupervisor() { state_.scheduler.cancel(ending_timer_); }
 
-void EdgeSupervisor::report_protocol_violation(const Edge& edge, std::string why) {
-  if (edge.connected())
-    end_later({edge.local, edge.remote, edge.sessions, std::move(why), /*violates=*/true});
-}
-
-void EdgeSupervisor::reset(const Edge& edge, std::string why) {
-  if (edge.connected())
-    end_later({edge.local, edge.remote, edge.sessions, std::move(why), /*violates=*/false});
-}
-
-/// The caller may be in the middle of a mix, and is notified of the lost link.
-void EdgeSupervisor::end_later(Ending ending) {
-  endings_.push_back(std::move(ending));
+/// The session ends later: the caller may be in the middle of a mix, and is notified of the lost
+/// link.
+void EdgeSupervisor::end_link(Edge& edge, Network::Blame blame, std::string why) {
+  if (!edge.connected()) return;
+  if (blame == Network::Blame::overdue)
+    edge.admission.on_overdue(gossip::from_seconds(state_.setup.options.row_timeout));
+  endings_.push_back({edge.local, edge.remote, edge.sessions, std::move(why),
+                      /*violates=*/blame != Network::Blame::none});
   if (endings_.size() > 1) return;
   ending_timer_ = state_.scheduler.after(0ns, [this] {
     for (Ending& ending : std::exchange(endings_, {})) {
@@ -34,12 +29,6 @@ void EdgeSupervisor::end_later(Ending ending) {
       else edge.session->end(std::move(ending.why));
     }
   });
-}
-
-void EdgeSupervisor::report_overdue(Edge& edge, std::string why) {
-  if (!edge.connected()) return;
-  edge.admission.on_overdue(gossip::from_seconds(state_.setup.options.row_timeout));
-  report_protocol_violation(edge, std::move(why));
 }
 
 Status EdgeSupervisor::on_chunk(gossip::Chunk chunk) {
@@ -71,7 +60,7 @@ Status EdgeSupervisor::on_figures(Session& session, const FiguresFrame& figures,
                                   std::string entries) {
   if (!join_.has_begun()) return {};
   const Edge& edge = state_.edges.of(session);
-  return state_.setup.on_figures(edge.local, edge.remote, figures, std::move(entries));
+  return state_.setup.on_figures(edge.local, edge.remote, {figures, std::move(entries)});
 }
 
 void EdgeSupervisor::on_failure(Session& session, Error error) {

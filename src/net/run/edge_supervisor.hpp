@@ -28,12 +28,8 @@ class EdgeSupervisor final : public SessionOwner {
   EdgeSupervisor(const EdgeSupervisor&) = delete;
   EdgeSupervisor& operator=(const EdgeSupervisor&) = delete;
 
-  /// Network::report_protocol_violation.
-  void report_protocol_violation(const Edge& edge, std::string why);
-  /// Network::report_overdue.
-  void report_overdue(Edge& edge, std::string why);
-  /// Network::reset.
-  void reset(const Edge& edge, std::string why);
+  /// Network::end_link.
+  void end_link(Edge& edge, Network::Blame blame, std::string why);
 
   Status on_chunk(gossip::Chunk chunk) override;
   Status on_contribution(Session& session, std::string contribution) override;
@@ -51,8 +47,6 @@ class EdgeSupervisor final : public SessionOwner {
     std::string why;
     bool violates;  ///< the other end has violated the protocol
   };
-
-  void end_later(Ending ending);
 
   bool on_session_end(Edge& edge, const Error& why);
   void connect_again(Edge& edge, gossip::Time pause);

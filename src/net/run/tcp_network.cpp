@@ -81,39 +81,26 @@ void TcpNetwork::begin_all_gather(AllGather gather) {
   all_gather_.begin(std::move(gather));
 }
 
-bool TcpNetwork::suspected(int here, int there) const {
-  const Edge& edge = state_.edges.at(here, there);
-  return edge.carries() && edge.session->remote().suspected;
-}
-
-bool TcpNetwork::takes_figures(int here, int there) const {
-  const Edge& edge = state_.edges.at(here, there);
-  return edge.carries() && edge.session->queue().acked() >= edge.figures_sent;
-}
-
-void TcpNetwork::send_figures(int here, int there, const FiguresFrame& figures,
-                              std::string entries) {
+void TcpNetwork::send_figures(int here, int there,
+                              const std::function<std::optional<Figures>()>& figures) {
   Edge& edge = state_.edges.at(here, there);
-  edge.session->send(figures, std::move(entries));
+  if (!edge.carries() || edge.session->queue().acked() < edge.figures_sent) return;
+  auto news = figures();
+  if (!news) return;
+  edge.session->send(news->frame, std::move(news->entries));
   edge.figures_sent = edge.session->queue().pushed();
 }
 
-void TcpNetwork::report_protocol_violation(int here, int there, const Error& why) {
-  supervisor_.report_protocol_violation(state_.edges.at(here, there), why.message);
+void TcpNetwork::end_link(int here, int there, Blame blame, const Error& why) {
+  supervisor_.end_link(state_.edges.at(here, there), blame, why.message);
 }
 
-void TcpNetwork::reset(int here, int there, const Error& why) {
-  supervisor_.reset(state_.edges.at(here, there), why.message);
-}
-
-void TcpNetwork::report_overdue(int here, int there, const Error& why) {
-  supervisor_.report_overdue(state_.edges.at(here, there), why.message);
-}
-
-std::vector<std::pair<int, int>> TcpNetwork::lending_links() const {
-  std::vector<std::pair<int, int>> links;
+std::vector<LinkReport> TcpNetwork::links() const {
+  std::vector<LinkReport> links;
   for (const auto& [pair, edge] : state_.edges)
-    if (edge.session && edge.session->options().lending->lends()) links.push_back(pair);
+    if (edge.session)
+      links.push_back({pair.first, pair.second, edge.carries(),
+                       edge.session->options().lending->lends(), edge.session->remote().suspected});
   return links;
 }
 

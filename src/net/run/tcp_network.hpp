@@ -24,19 +24,16 @@ class TcpNetwork final : public Network {
   Status join() override;
   bool late() const override { return state_.run.late; }
   bool connected(int here, int there) const override;
-  bool suspected(int here, int there) const override;
   Status all_gather(AllGather gather) override;
   void begin_all_gather(AllGather gather) override;
   bool all_gathered() const override { return all_gather_.complete(); }
   void release_chunks() override { join_.release_chunks(); }
   gossip::Link& link(int from, int to) override { return state_.edges.at(from, to); }
-  bool takes_figures(int here, int there) const override;
-  void send_figures(int here, int there, const FiguresFrame& figures, std::string entries) override;
-  void report_protocol_violation(int here, int there, const Error& why) override;
-  void report_overdue(int here, int there, const Error& why) override;
-  void reset(int here, int there, const Error& why) override;
+  void send_figures(int here, int there,
+                    const std::function<std::optional<Figures>()>& figures) override;
+  void end_link(int here, int there, Blame blame, const Error& why) override;
   SocketTraffic traffic(int peer) const override { return state_.traffic.at(peer); }
-  std::vector<std::pair<int, int>> lending_links() const override;
+  std::vector<LinkReport> links() const override;
   void set_members(MemberList members) override { connections_.set_members(std::move(members)); }
   RefusedConnections refused() const override { return connections_.refused(); }
   Address address() const override { return connections_.address(); }

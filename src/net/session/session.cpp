@@ -189,7 +189,16 @@ Status Session::on_content(Frame frame) {
   Lending& lending = *options_.lending;
   if (frame.header.kind() == FrameKind::contribution)
     return state_ == State::open ? owner_.on_contribution(*this, std::move(frame.text)) : Status();
-  if (frame.header.kind() == FrameKind::figures) return on_figures(std::move(frame));
+  if (const auto* figures = std::get_if<FiguresFrame>(&frame.header.body)) {
+    const auto interval = (scheduler_.now() - began_) / kFiguresInterval;
+    if (++figures_frames_ > kFreeFiguresFrames + static_cast<std::uint64_t>(interval))
+      return named(options_,
+                   Error{ErrorKind::lost_peer,
+                         fmt::format("it sent {} frames of figures in {:.3g} s", figures_frames_,
+                                     gossip::seconds(scheduler_.now() - began_))});
+    if (state_ != State::open) return {};
+    return named(options_, owner_.on_figures(*this, *figures, std::move(frame.text)));
+  }
   if (frame.header.kind() == FrameKind::mapped) return named(options_, lending.on_mapped());
   if (const auto* offer = std::get_if<OfferFrame>(&frame.header.body)) {
     if (!may_send()) return {};
@@ -208,19 +217,6 @@ Status Session::on_content(Frame frame) {
   traffic_.data_bytes_received += gossip::frame_bytes(chunk);
   remote_.latest_round = std::max(remote_.latest_round.value_or(0), header.round);
   return state_ == State::open ? owner_.on_chunk(std::move(chunk)) : Status();
-}
-
-/// Each frame of figures costs this process time, and a page the more.
-Status Session::on_figures(Frame frame) {
-  const auto interval = (scheduler_.now() - began_) / kFiguresInterval;
-  if (++figures_frames_ > kFreeFiguresFrames + static_cast<std::uint64_t>(interval))
-    return named(options_,
-                 Error{ErrorKind::lost_peer,
-                       fmt::format("it sent {} frames of figures in {:.3g} s", figures_frames_,
-                                   gossip::seconds(scheduler_.now() - began_))});
-  if (state_ != State::open) return {};
-  return named(options_, owner_.on_figures(*this, std::get<FiguresFrame>(frame.header.body),
-                                           std::move(frame.text)));
 }
 
 /// A frame has come that carries nothing new. An end that sends them without a pause costs this

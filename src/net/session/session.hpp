@@ -116,7 +116,6 @@ class Session final : private TransportUser {
 
   bool may_send() const;
   Status on_content(Frame frame);
-  Status on_figures(Frame frame);
   void on_empty_frame();
   void reconnect_or_end(std::string sentence);
 

@@ -67,7 +67,7 @@ struct EndMetrics {
   std::uint64_t node_steps = 0;
   std::uint64_t bytes_sent = 0;
   std::optional<net::RefusedConnections> refused = {};  ///< none: the run had no connections
-  /// (node here, node of another process): net::Network::lending_links. None: as above.
+  /// (node here, node of another process): net::LinkReport::lends. None: as above.
   std::optional<std::vector<std::pair<int, int>>> lending_links = {};
 };
 

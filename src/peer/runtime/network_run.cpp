@@ -148,9 +148,8 @@ net::NetworkSetup NetworkRun::network_setup() {
   network.on_peer_left = [this](int here, int there) {
     if (setup_.tolerates_peer_loss()) host_->group().engine(here).on_peer_left(there);
   };
-  network.on_figures = [this](int here, int there, const net::FiguresFrame& figures,
-                              const std::string& entries) {
-    return figures_ ? figures_->receive(here, there, figures, entries) : Status();
+  network.on_figures = [this](int here, int there, const net::Figures& figures) {
+    return figures_ ? figures_->receive(here, there, figures) : Status();
   };
   network.on_tick = [this](gossip::Time counted) { host_->group().exchange().on_tick(counted); };
   if (staging_)
@@ -166,23 +165,24 @@ Status NetworkRun::make_network() {
   GOSSAMER_TRY(network_, net::Network::make(scheduler_, network_setup(), receiver));
   host_->group().exchange().faults().on_protocol_violation = [this](int here, int there,
                                                                     const Error& why) {
-    network_->report_protocol_violation(here, there, why);
+    network_->end_link(here, there, net::Network::Blame::violation, why);
   };
   host_->group().exchange().faults().on_overdue = [this](int here, int there, const Error& why) {
-    network_->report_overdue(here, there, why);
+    network_->end_link(here, there, net::Network::Blame::overdue, why);
   };
   host_->group().exchange().faults().on_reset = [this](int here, int there, const Error& why) {
     if (host_->group().hosts(there))
       scheduler_.after(gossip::Time(0), [this, here, there, why] {
         host_->group().reset_link(here, there, why.message);
       });
-    else network_->reset(here, there, why);
+    else network_->end_link(here, there, net::Network::Blame::none, why);
   };
   if (const bool shares = shares_figures(setup_); shares || watch_.page != nullptr)
-    figures_.emplace(
-        setup_, FigureRelay::Parts{scheduler_, *network_, startup_.recorder(), *host_,
-                                   watch_.traffic, watch_.page ? &watch_.page->view() : nullptr,
-                                   shares, request_.hosted, pairs_});
+    figures_.emplace(setup_,
+                     FigureRelay::Parts{scheduler_, *network_, startup_.recorder(), watch_.traffic,
+                                        watch_.page ? &watch_.page->view() : nullptr, shares,
+                                        [this] { return host_->links_lost_elsewhere(); },
+                                        request_.hosted, pairs_});
   if (const std::string& members = setup_.config.net.members; !members.empty())
     members_watch_ = std::make_unique<MembersWatch>(
         scheduler_, members,
@@ -332,7 +332,9 @@ Status NetworkRun::finish(bool began) {
   const HostView rows(*setup_.device, host_->parameter_rows());
   EndMetrics end = host_->end_metrics(gossip::seconds(scheduler_.now()), host_->error());
   end.refused = network_->refused();
-  end.lending_links = network_->lending_links();
+  end.lending_links.emplace();
+  for (const net::LinkReport& link : network_->links())
+    if (link.lends) end.lending_links->emplace_back(link.here, link.there);
   const Status written = recorder.end(end, rows.rows());
   on_stop_.reset();
   figures_.reset();

@@ -14,13 +14,13 @@
 #include "peer/checkpoint/resume.hpp"
 #include "peer/log/recorder.hpp"
 #include "peer/runtime/compute_thread.hpp"
-#include "peer/runtime/figure_relay.hpp"
 #include "peer/runtime/host.hpp"
 #include "peer/runtime/members_watch.hpp"
 #include "peer/runtime/staging.hpp"
 #include "peer/runtime/start_agreement.hpp"
 #include "peer/runtime/startup.hpp"
 #include "peer/setup/setup.hpp"
+#include "peer/watch/figure_relay.hpp"
 #include "peer/watch/run_page.hpp"
 
 namespace gossamer::peer {

@@ -34,9 +34,7 @@ Result<RunOutcome> run(const Setup& setup, RunRequest request) {
   host_request.local_links = [&setup](int from, int to) { return setup.network.link(from, to); };
   host_request.ports = {bytes_per_second(sim.uplink_mbit_s), bytes_per_second(sim.downlink_mbit_s)};
   host_request.interrupted = request.interrupted;
-
   host_request.message = request.message;
-
   GOSSAMER_TRY_STATUS(check_memory(setup, host_request.hosted.size()));
   GOSSAMER_TRY(Startup startup,
                Startup::prepare(setup, {host_request.hosted, request.folder, request.resume,

@@ -135,8 +135,7 @@ void FigureExchange::begin_turn(gossip::Time now, std::uint64_t clock) {
 
 // Sending.
 
-std::optional<std::pair<net::FiguresFrame, std::string>> FigureExchange::next(Link link,
-                                                                              gossip::Time now) {
+std::optional<net::Figures> FigureExchange::next(Link link, gossip::Time now) {
   const auto wish = newest_wish(now);
   if (!wish) return {};
   LinkState& state = links_[link];
@@ -145,8 +144,7 @@ std::optional<std::pair<net::FiguresFrame, std::string>> FigureExchange::next(Li
   std::uint64_t& known = state.wishes[asker];
   if (entries.empty() && known >= asked.number) return {};
   known = std::max(known, asked.number);
-  return std::pair(net::FiguresFrame{static_cast<std::uint32_t>(asker), asked.number},
-                   std::move(entries));
+  return net::Figures{{static_cast<std::uint32_t>(asker), asked.number}, std::move(entries)};
 }
 
 /// The entries that are news to the other end, from the one on that was sent last, as many as fit.
@@ -171,8 +169,8 @@ std::string FigureExchange::entries_for(LinkState& link) const {
 
 // Receiving.
 
-Status FigureExchange::receive(Link link, const net::FiguresFrame& frame,
-                               const std::string& entries, gossip::Time now) {
+Status FigureExchange::receive(Link link, const net::Figures& figures, gossip::Time now) {
+  const auto& [frame, entries] = figures;
   if (frame.asker >= static_cast<std::uint32_t>(options_.nodes))
     return bad(fmt::format("it sent a wish of node {} of {}", frame.asker, options_.nodes));
   LinkState& state = links_[link];

@@ -17,7 +17,7 @@
 
 #include "base/result.hpp"
 #include "gossip/scheduler.hpp"
-#include "net/wire/frame.hpp"
+#include "net/network.hpp"
 #include "peer/storage/json.hpp"
 
 namespace gossamer::peer {
@@ -53,10 +53,9 @@ class FigureExchange {
   void begin_turn(gossip::Time now, std::uint64_t clock);
   /// What to send over a link in this turn; nothing if nobody wishes for figures, or there is no
   /// news.
-  std::optional<std::pair<net::FiguresFrame, std::string>> next(Link link, gossip::Time now);
+  std::optional<net::Figures> next(Link link, gossip::Time now);
   /// What has come over a link. Error (lost_peer): a clause that says how it breaks the protocol.
-  Status receive(Link link, const net::FiguresFrame& frame, const std::string& entries,
-                 gossip::Time now);
+  Status receive(Link link, const net::Figures& figures, gossip::Time now);
 
   /// Some process wishes for figures.
   bool is_wished() const { return wished_; }

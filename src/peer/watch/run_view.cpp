@@ -63,7 +63,8 @@ void RunView::reset() {
   end_ = Json();
   honest_.clear(), neighbours_.clear(), nodes_.clear();
   rounds_ = {};
-  links_.clear(), lost_.clear(), link_changes_.clear(), events_.clear(), running_.clear();
+  links_ = {};
+  events_.clear(), running_.clear();
 }
 
 Status RunView::begin(const Json& header) {
@@ -131,7 +132,7 @@ void RunView::add_node(const Json& record, int node) {
   const bool trained = trains(node);
   if (figures.state != NodeStatus::joined && figures.state != NodeStatus::lost)
     figures.state = NodeStatus::training;
-  if (!trained && node < peers_ && !lost_.empty() && !neighbours_.empty())
+  if (!trained && node < peers_ && links_.any_lost() && !neighbours_.empty())
     for (const int peer : neighbours_[static_cast<std::size_t>(node)]) update_state(peer);
 }
 
@@ -173,9 +174,7 @@ void RunView::add_traffic(const Json& record, int peer) {
     if (!is_list(one, std::numeric_limits<std::int64_t>::max()) || one.size() != 2) return;
     const auto to = one[0].get<std::int64_t>();
     if (to >= peers_ || to == peer || !is_neighbour(peer, static_cast<int>(to))) return;
-    LinkFigures& link = links_[std::minmax(peer, static_cast<int>(to))];
-    (peer < to ? link.sent_by_lower : link.sent_by_higher) = one[1].get<std::uint64_t>();
-    link.changed = version_;
+    links_.set_sent(peer, static_cast<int>(to), one[1].get<std::uint64_t>(), version_);
   }
 }
 
@@ -247,8 +246,7 @@ void RunView::add_membership(const Json& record) {
   const auto neighbour = count(record, "neighbour");
   if (neighbour >= static_cast<std::uint64_t>(peers_) || peer >= peers_) return;
   const bool lost = event == "link_lost";
-  if (link_changes_.size() < kMostLinkChanges)
-    link_changes_.push_back({count(record, "round"), peer, static_cast<int>(neighbour), lost});
+  links_.add_change(count(record, "round"), peer, static_cast<int>(neighbour), lost);
   set_link(peer, static_cast<int>(neighbour), lost,
            record["cause"].is_string() ? record["cause"].get<std::string>() : "");
 }
@@ -263,19 +261,11 @@ void RunView::set_other_link(int end, int neighbour, bool lost) {
 void RunView::set_suspected(int node, int neighbour, bool suspected) {
   const std::lock_guard lock(mutex_);
   if (run_ == nullptr || std::max(node, neighbour) >= peers_) return;
-  LinkFigures& link = links_[std::minmax(node, neighbour)];
-  link.suspected = suspected && !link.lost;
-  link.changed = ++version_;
+  links_.set_suspected(node, neighbour, suspected, ++version_);
 }
 
 void RunView::set_link(int from, int to, bool lost, const std::string& cause) {
-  if (lost) lost_.insert({from, to});
-  else lost_.erase({from, to});
-  LinkFigures& link = links_[std::minmax(from, to)];
-  link.lost = lost || lost_.contains({to, from});
-  link.suspected = link.suspected && !link.lost;
-  link.changed = version_;
-  link.cause = lost ? cause : link.lost ? link.cause : "";
+  links_.set_lost(from, to, lost, cause, version_);
   update_state(to);
 }
 
@@ -292,7 +282,7 @@ void RunView::update_state(int node) {
   int witnesses = 0, losses = 0;
   if (!neighbours_.empty())
     for (const int peer : neighbours_[index])
-      if (trains(peer)) ++witnesses, losses += lost_.contains({peer, node}) ? 1 : 0;
+      if (trains(peer)) ++witnesses, losses += links_.has_lost(peer, node) ? 1 : 0;
   const bool is_lost = witnesses > 0 && losses == witnesses;
   if (is_lost == (figures.state == NodeStatus::lost)) return;
   const bool served = running_.contains(node);
@@ -338,7 +328,7 @@ ViewSnapshot RunView::after(std::uint64_t version) const {
     if (is_new(nodes_[node])) snapshot.nodes.emplace_back(static_cast<int>(node), nodes_[node]);
   for (const auto& [unused, kept] : rounds_.kept())
     if (is_new(kept.figures)) snapshot.rounds.push_back(kept.figures);
-  for (const auto& [link, figures] : links_)
+  for (const auto& [link, figures] : links_.figures())
     if (is_new(figures)) snapshot.links.emplace_back(link, figures);
   for (const EventLine& event : events_)
     if (is_new(event)) snapshot.events.push_back(event);
@@ -354,15 +344,7 @@ std::optional<ReplayedRound> RunView::round(std::uint64_t round) const {
   const std::lock_guard lock(mutex_);
   const auto found = rounds_.kept().find(round);
   if (found == rounds_.kept().end()) return {};
-  std::set<std::pair<int, int>> lost;
-  for (const LinkChange& change : link_changes_) {
-    if (change.round > round) continue;
-    if (change.lost) lost.emplace(change.from, change.to);
-    else lost.erase({change.from, change.to});
-  }
-  std::set<std::pair<int, int>> links;
-  for (const auto& [from, to] : lost) links.insert(std::minmax(from, to));
-  return ReplayedRound{found->second.peers, {links.begin(), links.end()}};
+  return ReplayedRound{found->second.peers, links_.lost_in(round)};
 }
 
 }  // namespace gossamer::peer

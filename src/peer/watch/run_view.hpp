@@ -17,6 +17,7 @@
 #include "base/result.hpp"
 #include "peer/storage/json.hpp"
 #include "peer/watch/figures.hpp"
+#include "peer/watch/link_history.hpp"
 #include "peer/watch/round_history.hpp"
 
 namespace gossamer::peer {
@@ -51,8 +52,6 @@ class RunView {
  public:
   /// How many lines of events are kept.
   static constexpr std::size_t kMostEvents = 200;
-  /// How many changes of links are kept for rounds that are shown again: the first ones.
-  static constexpr std::size_t kMostLinkChanges = 65536;
   explicit RunView(RunViewOptions options = {});
 
   /// Forgets all records: they are added anew.
@@ -75,12 +74,6 @@ class RunView {
   std::optional<ReplayedRound> round(std::uint64_t round) const;
 
  private:
-  struct LinkChange {
-    std::uint64_t round = 0;
-    int from = 0, to = 0;
-    bool lost = false;
-  };
-
   void add_node(const Json& record, int node);
   void add_to_round(const Json& record, int node);
   void add_traffic(const Json& record, int peer);
@@ -110,9 +103,7 @@ class RunView {
   std::vector<NodeFigures> nodes_;            ///< peers, then servers
   RoundHistory rounds_;
   std::uint64_t rounds_changed_ = 0;  ///< version of the last change of which rounds are kept
-  std::map<std::pair<int, int>, LinkFigures> links_;  ///< by (lower, higher) end
-  std::set<std::pair<int, int>> lost_;    ///< (the peer that lost the link, the other end)
-  std::vector<LinkChange> link_changes_;  ///< of one end, in order
+  LinkHistory links_;
   std::deque<EventLine> events_;
   std::set<int> running_;  ///< nodes of processes whose log has no end record
   Json end_;

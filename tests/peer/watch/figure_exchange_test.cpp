@@ -55,8 +55,8 @@ struct Path {
     const auto sent = at(from).next({from, to}, now);
     if (!sent) return;
     ++frames;
-    CHECK(sent->second.size() <= net::kMaxFiguresBytes);
-    REQUIRE(at(to).receive({to, from}, sent->first, sent->second, now).ok());
+    CHECK(sent->entries.size() <= net::kMaxFiguresBytes);
+    REQUIRE(at(to).receive({to, from}, *sent, now).ok());
   }
 
   /// Rounds of a node that the page of another one has shown.
@@ -192,7 +192,7 @@ TEST_CASE("Only the roundest record of a turn keeps its sketch, and no entry exc
 TEST_CASE("Figures that break the protocol are named") {
   Path path({0});
   const auto why = [&](std::uint32_t asker, const std::string& entries) {
-    const Status status = path.at(0).receive({0, 1}, {asker, 7}, entries, path.now);
+    const Status status = path.at(0).receive({0, 1}, {{asker, 7}, entries}, path.now);
     return status.ok() ? std::string() : status.error().message;
   };
   CHECK(why(4, "") == "it sent a wish of node 4 of 4");
@@ -208,7 +208,7 @@ TEST_CASE("What is no record of its node is not shown, and costs its forwarder n
   Path path({0});
   std::uint64_t version = 1;
   const auto send = [&](std::uint32_t node, const std::string& text) {
-    return path.at(0).receive({0, 1}, {1, 7}, entry(node, ++version, text), path.now).ok();
+    return path.at(0).receive({0, 1}, {{1, 7}, entry(node, ++version, text)}, path.now).ok();
   };
   CHECK(send(2, "no JSON"));
   CHECK(send(2, "{}"));
@@ -231,13 +231,13 @@ TEST_CASE("What is no record of its node is not shown, and costs its forwarder n
 TEST_CASE("An old version does not replace a newer one, and invented figures fill bounded memory") {
   Path path({0});
   const std::string later = text_of(Json::array({record_of(2, 5, 1)}));
-  CHECK(path.at(0).receive({0, 1}, {1, 7}, entry(2, 9, later), path.now).ok());
-  CHECK(path.at(0).receive({0, 1}, {1, 7}, entry(2, 8, "[]"), path.now).ok());
+  CHECK(path.at(0).receive({0, 1}, {{1, 7}, entry(2, 9, later)}, path.now).ok());
+  CHECK(path.at(0).receive({0, 1}, {{1, 7}, entry(2, 8, "[]")}, path.now).ok());
   CHECK(path.at(0).kept_bytes() == later.size());
   const std::string large(FigureExchange::kMostEntryBytes, ' ');
   for (std::uint64_t version = 10; version < 100; ++version)
     for (std::uint32_t node = 0; node < kNodes; ++node)
-      CHECK(path.at(0).receive({0, 1}, {1, 7}, entry(node, version, large), path.now).ok());
+      CHECK(path.at(0).receive({0, 1}, {{1, 7}, entry(node, version, large)}, path.now).ok());
   CHECK(path.at(0).kept_bytes() <= kNodes * FigureExchange::kMostEntryBytes);
 }
 

@@ -1,4 +1,4 @@
-#include "peer/runtime/figure_relay.hpp"
+#include "peer/watch/figure_relay.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -71,8 +71,8 @@ void FigureRelay::turn() {
 
 void FigureRelay::show_links() {
   std::set<std::pair<int, int>> suspected;
-  for (const auto& [here, there] : parts_.links)
-    if (parts_.network.suspected(here, there)) suspected.emplace(here, there);
+  for (const net::LinkReport& link : parts_.network.links())
+    if (link.carries && link.suspected) suspected.emplace(link.here, link.there);
   const auto show = [](auto& before, auto now, auto set) {
     for (const auto& [node, neighbour] : now)
       if (!before.contains({node, neighbour})) set(node, neighbour, true);
@@ -80,7 +80,7 @@ void FigureRelay::show_links() {
       if (!now.contains({node, neighbour})) set(node, neighbour, false);
     before = std::move(now);
   };
-  show(lost_, parts_.host.links_lost_elsewhere(), [this](int node, int neighbour, bool lost) {
+  show(lost_, parts_.lost_elsewhere(), [this](int node, int neighbour, bool lost) {
     parts_.view->set_other_link(node, neighbour, lost);
   });
   show(suspected_, std::move(suspected), [this](int node, int neighbour, bool suspects) {
@@ -90,17 +90,15 @@ void FigureRelay::show_links() {
 
 void FigureRelay::send() {
   exchange_->begin_turn(parts_.scheduler.now(), microseconds());
-  for (const auto& [here, there] : parts_.links) {
-    if (!parts_.network.takes_figures(here, there)) continue;
-    if (auto figures = exchange_->next({here, there}, parts_.scheduler.now()))
-      parts_.network.send_figures(here, there, figures->first, std::move(figures->second));
-  }
+  for (const auto& [here, there] : parts_.links)
+    parts_.network.send_figures(here, there, [&, link = std::pair(here, there)] {
+      return exchange_->next(link, parts_.scheduler.now());
+    });
 }
 
-Status FigureRelay::receive(int here, int there, const net::FiguresFrame& figures,
-                            const std::string& entries) {
+Status FigureRelay::receive(int here, int there, const net::Figures& figures) {
   if (!exchange_) return {};
-  return exchange_->receive({here, there}, figures, entries, parts_.scheduler.now());
+  return exchange_->receive({here, there}, figures, parts_.scheduler.now());
 }
 
 }  // namespace gossamer::peer

@@ -2,6 +2,7 @@
 // neighbours, and those of other processes and what is known of links to the page.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <set>
 #include <string>
@@ -10,7 +11,6 @@
 
 #include "net/network.hpp"
 #include "peer/log/recorder.hpp"
-#include "peer/runtime/host.hpp"
 #include "peer/setup/setup.hpp"
 #include "peer/watch/figure_exchange.hpp"
 #include "peer/watch/run_view.hpp"
@@ -28,10 +28,11 @@ class FigureRelay {
     gossip::Scheduler& scheduler;
     net::Network& network;
     Recorder& recorder;
-    const Host& host;
     const LinkTraffic& traffic;
-    RunView* view = nullptr;                 ///< of the page of this process; null: it has none
-    bool shares = false;                     ///< shares_figures()
+    RunView* view = nullptr;  ///< of the page of this process; null: it has none
+    bool shares = false;      ///< shares_figures()
+    /// (node, neighbour): the links that nodes of other processes have lost.
+    std::function<std::set<std::pair<int, int>>()> lost_elsewhere;
     std::vector<int> hosted;                 ///< nodes of this process, ascending
     std::vector<std::pair<int, int>> links;  ///< (node here, node of another process)
   };
@@ -43,7 +44,7 @@ class FigureRelay {
   FigureRelay& operator=(const FigureRelay&) = delete;
 
   /// NetworkSetup::on_figures.
-  Status receive(int here, int there, const net::FiguresFrame& figures, const std::string& entries);
+  Status receive(int here, int there, const net::Figures& figures);
 
  private:
   void take(const Json& record);
