@@ -20,9 +20,10 @@ class Trainer(Protocol):
 
     These attributes are optional:
         evaluate(values) -> (loss, accuracy)   on the test data; recorded in the log
-        rate(peer) -> float                    the step size γ, which qg_momentum asks for
-        linear_steps: bool                     True promises that update() is SGD, which d2 and
-                                               extra need; default False
+        rate(peer) -> float                    the step size γ, which qg_momentum, dmsgd and
+                                               decentlam ask for
+        linear_steps: bool                     True promises that update() is SGD, which d2, extra
+                                               and these three need; default False
         state(peer) -> bytes                   what the trainer keeps of a peer, for a checkpoint
         load_state(peer, state)                and the way back, when a run is resumed
     """

@@ -40,6 +40,10 @@ struct RowSpec {
   /// terms of two neighbours with one weight cancel exactly, so an algorithm that adds them up
   /// over the rounds gathers no error of the rounded sum x + Σ_j W[i][j] (x_j − x).
   bool mixed_as_difference = false;
+  /// node.mix takes W[i][j] / Σ_k W[i][k] for W[i][j]: the row-stochastic matrix of a W whose
+  /// columns alone sum to 1, and W itself where its rows do. Only for an algorithm that is
+  /// `synchronous`, whose rows are sent as they are (Fidelity::exact).
+  bool row_stochastic = false;
   bool shared = false;   ///< node.share is called on it
   bool survives = true;  ///< false: scratch within a round
   Initial initial = Initial::zero;

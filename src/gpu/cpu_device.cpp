@@ -8,11 +8,13 @@
 #include <new>
 #include <vector>
 
+#include "base/check.hpp"
 #include "base/rows.hpp"
 #include "base/shared_memory.hpp"
 #include "gpu/cpu/codecs.hpp"
 #include "gpu/cpu/executor.hpp"
 #include "gpu/cpu/mix.hpp"
+#include "gpu/cpu/muon.hpp"
 #include "gpu/cpu/rows.hpp"
 #include "gpu/cpu/thread_pool.hpp"
 
@@ -173,6 +175,8 @@ void BasicCpuDevice<Real>::execute(const BasicRequests<Real>& requests) {
 
 template <class Real>
 void BasicCpuDevice<Real>::train(const Task& task, Pass pass, std::span<const Job<Real>> jobs) {
+  GOSSAMER_CHECK(pass != Pass::step || task.rule.kind != UpdateRule::Kind::muon,
+                 "a step of Muon is a gradient and an update");
   state_->pool.parallel_for(jobs.size(), [&](std::size_t i) {
     auto memory = state_->workspaces.take(task.program->workspace * sizeof(Real));
     run_job<Real>(task, jobs[i], pass, reinterpret_cast<Real*>(memory.data()));
@@ -182,6 +186,8 @@ void BasicCpuDevice<Real>::train(const Task& task, Pass pass, std::span<const Jo
 
 template <class Real>
 void BasicCpuDevice<Real>::update(const UpdateRule& rule, std::span<const UpdateJob<Real>> jobs) {
+  if (rule.kind == UpdateRule::Kind::muon)
+    return state_->pool.parallel_for(jobs.size(), [&](std::size_t i) { muon_step(rule, jobs[i]); });
   for_each(jobs, state_->pool, [&](const UpdateJob<Real>& job) {
     kernels<Real>().update(update_constants<Real>(rule, job.rate, job.step), job.parameters,
                            job.state, job.gradient, job.length);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -25,15 +26,17 @@ using StateRows = std::array<Real*, 2>;
 
 /// The optimizer's constants. train/optimizer.hpp has the formulas.
 struct UpdateRule {
-  enum class Kind { sgd, adam, adamw };
+  enum class Kind { sgd, adam, adamw, muon };
 
-  double momentum = 0;  ///< sgd
+  double momentum = 0;  ///< sgd, muon
   bool nesterov = false;
   double weight_decay = 0;
   Kind kind = Kind::sgd;
   double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;  ///< adam, adamw
+  int iterations = 5;                                 ///< muon: of Newton and Schulz
 
-  /// sgd: the momentum, if it is not 0; adam and adamw: both moments.
+  /// sgd: the momentum, if it is not 0; adam and adamw: both moments; muon: the momentum, and the
+  /// second moment of the tensors that are no matrices.
   constexpr std::size_t state_rows() const { return kind != Kind::sgd ? 2 : momentum != 0 ? 1 : 0; }
 };
 
@@ -43,7 +46,7 @@ struct StepFactors {
   double rate = 0, correction1 = 1, correction2 = 1;
 };
 constexpr StepFactors step_factors(const UpdateRule& rule, double rate, std::uint64_t step) {
-  if (rule.kind == UpdateRule::Kind::sgd) return {rate};
+  if (rule.kind == UpdateRule::Kind::sgd || rule.kind == UpdateRule::Kind::muon) return {rate};
   double power1 = rule.beta1, power2 = rule.beta2;
   double square1 = rule.beta1, square2 = rule.beta2;
   // Powers by squaring have the same bits on every device; a library's pow has not.
@@ -96,6 +99,19 @@ struct Job {
   }
 };
 
+/// The quintic of a Newton–Schulz iteration, whose slope at 0 is large: of a singular value s it
+/// makes a s + b s³ + c s⁵, and after five iterations of all between 0.003 and 1 values near 1
+/// (Jordan 2024). `epsilon` is added to the norm that the matrix is divided by.
+struct NewtonSchulz {
+  static constexpr double a = 3.4445, b = -4.7750, c = 2.0315, epsilon = 1e-7;
+};
+
+/// What Muon multiplies a step with a matrix by: sqrt(max(1, outputs / inputs)).
+inline double muon_scale(std::size_t inputs, std::size_t outputs) {
+  return outputs > inputs ? std::sqrt(static_cast<double>(outputs) / static_cast<double>(inputs))
+                          : 1;
+}
+
 /// x ← one optimizer step with a given gradient. Jobs of one call write to disjoint rows.
 template <class Real>
 struct UpdateJob {
@@ -105,6 +121,8 @@ struct UpdateJob {
   std::size_t length = 0;
   double rate = 0;
   std::uint64_t step = 0;
+  int columns = 0;  ///< muon: the parameters are a matrix [length / columns, columns], row-major,
+                    ///< [inputs, outputs]
 
   void visit_memory(auto&& memory) const {
     memory.writes(parameters);

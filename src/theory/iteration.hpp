@@ -17,18 +17,22 @@ enum class Method {
   dpsgd_awc,         ///< Lian et al. 2017, Alg. 1: steps while the average is taken
   tracking_atc,      ///< Di Lorenzo and Scutari 2016 (NEXT)
   tracking_awc,      ///< Nedić, Olshevsky and Shi 2017 (DIGing)
+  push_pull,         ///< Pu, Shi, Xu and Nedić 2021; Xin and Khan 2018 (AB)
   d2,                ///< Tang et al. 2018; Yuan et al. 2019
   extra,             ///< Shi et al. 2015
   qg_momentum,       ///< Lin et al. 2021
+  dmsgd,             ///< Yu, Jin and Yang 2019, decentralized; DmSGD of Ying et al. 2021
+  decentlam,         ///< Yuan et al. 2021
   push_sum,          ///< Assran et al. 2019 (SGP); Kempe, Dobra and Gehrke 2003
   gradient_descent,  ///< every form of the mean of all gradients, from equal starts
 };
 
 struct Recipe {
   Method method = Method::dpsgd_atc;
-  int local_steps = 1;               ///< H; other than 1 for D-PSGD and push-sum only
-  double quasi_global_momentum = 0;  ///< μ of qg_momentum
-  double momentum = 0;  ///< the local optimizer's, as are the next two (train/optimizer.hpp)
+  int local_steps = 1;        ///< H; other than 1 for D-PSGD and push-sum only
+  double own_momentum = 0;    ///< the algorithm's own: μ of qg_momentum, β of dmsgd and decentlam
+  bool own_nesterov = false;  ///< of qg_momentum
+  double momentum = 0;        ///< the local optimizer's, as are the next two (train/optimizer.hpp)
   bool nesterov = false;
   double weight_decay = 0;
   std::function<double(std::uint64_t step)> rate;  ///< γ of local step 0, 1, …
@@ -48,8 +52,9 @@ class Iteration {
  public:
   using Vector = typename Space::Vector;
 
-  /// memory: tracker less last gradient, correction, or quasi-global momentum. It and the next are
-  /// empty where there are none. Of push-sum, x are the sums, less x* as often as they weigh.
+  /// memory: tracker less last gradient, correction, or the algorithm's own momentum. It and the
+  /// next are empty where there are none. Of push-sum, x are the sums, less x* as often as they
+  /// weigh.
   struct State {
     Vector x, memory, momentum;
     typename Space::Weights weights;
@@ -87,9 +92,12 @@ class Iteration {
       case Method::dpsgd_awc: return step.dpsgd_awc();
       case Method::tracking_atc: return step.tracking_atc();
       case Method::tracking_awc: return step.tracking_awc();
+      case Method::push_pull: return step.push_pull();
       case Method::d2: return step.d2();
       case Method::extra: return step.extra();
       case Method::qg_momentum: return step.qg_momentum();
+      case Method::dmsgd: return step.dmsgd();
+      case Method::decentlam: return step.decentlam();
       case Method::push_sum: return step.push_sum();
       case Method::gradient_descent: return step.gradient_descent();
     }
@@ -133,6 +141,14 @@ class Iteration {
       memory = beside_mean(mixed(y) - g);
     }
 
+    // y ← y + g − g⁻;  x ← A (x − γ y), A the rows of W over their sums;  y ← W y
+    void push_pull() {
+      const Vector g = gradient(x, 0), y = memory + g;
+      update(x, y);
+      x = space.divided(mixed(x), space.mixed_weights(space.equal_weights(), t));
+      memory = beside_mean(mixed(y) - g);
+    }
+
     // x⁺ = W (2x − x⁻ − γ(g − g⁻)), in summed form with D = Σ (z − W z)
     void d2() {
       const Vector g = gradient(x, 0);
@@ -153,13 +169,32 @@ class Iteration {
       memory = beside_mean(correction);
     }
 
-    // x⁺ = W (x − γ (g + μ m));  m ← μ m + (1 − μ) (x − x⁺)/γ
+    // x⁺ = W (x − γ (g + μ m)), by Nesterov W (x − γ ((1 + μ) g + μ² m));
+    // m ← μ m + (1 − μ) (x − x⁺)/γ
     void qg_momentum() {
-      const double mu = recipe.quasi_global_momentum, rate = recipe.rate(first_step());
+      const double mu = recipe.own_momentum;
       const Vector before = x;
-      update(x, gradient(x, 0) + mu * memory);
+      update(x, gradient(x, 0) + (recipe.own_nesterov ? mu * mu / (1 + mu) : mu) * memory);
+      if (recipe.own_nesterov) x += mu * (x - before);
       x = mixed(x);
-      memory = mu * memory + (1 - mu) / rate * (before - x);
+      memory = mu * memory + (1 - mu) * direction(before, x);
+    }
+
+    // m ← W (β m + g);  x ← W (x − γ m), with m before it is mixed
+    void dmsgd() {
+      Vector stepped = x;
+      update(stepped, gradient(x, 0));
+      const Vector m = recipe.own_momentum * memory + direction(x, stepped);
+      x = mixed(x - recipe.rate(first_step()) * m);
+      memory = mixed(m);
+    }
+
+    // m ← β m + (x − W (x − γ g))/γ;  x ← x − γ m
+    void decentlam() {
+      Vector stepped = x;
+      update(stepped, gradient(x, 0));
+      memory = recipe.own_momentum * memory + direction(x, mixed(stepped));
+      x -= recipe.rate(first_step()) * memory;
     }
 
     // x ← x − γ ∇f(x/w);  (x, w) ← W (x, w)
@@ -178,6 +213,11 @@ class Iteration {
     std::uint64_t first_step() const { return t * static_cast<std::uint64_t>(recipe.local_steps); }
     Vector mixed(const Vector& rows) const { return space.mixed(rows, t); }
     Vector beside_mean(const Vector& rows) const { return rows - space.averaged(rows); }
+    /// (before − after)/γ, and 0 in a step without length.
+    Vector direction(const Vector& before, const Vector& after) const {
+      const double rate = recipe.rate(first_step());
+      return (rate > 0 ? 1 / rate : 0) * (before - after);
+    }
 
     Vector gradient(const Vector& at, int h) const {
       Vector g = space.curved(at);

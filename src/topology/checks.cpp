@@ -84,7 +84,8 @@ Status check_round(const WeightRows& w, const Graph& graph, Round round, bool on
     }
   if (!only_columns) GOSSAMER_TRY_STATUS(check_sums(row_sums, "row sum", round, ""));
   return check_sums(column_sums, "column sum", round,
-                    " (algorithm push_sum with topology.weights = out_degree takes any strongly "
+                    " (algorithm push_sum or push_pull with topology.weights = out_degree takes "
+                    "any strongly "
                     "connected graph)");
 }
 

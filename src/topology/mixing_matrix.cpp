@@ -66,9 +66,10 @@ const ParameterSet<WeightOptions>& weight_parameters() {
           .add("weights", &WeightOptions::weights,
                {.help = "metropolis: 1/(1 + the larger degree of an edge's ends); uniform: 1/(1 + "
                         "the largest degree); best_constant: 2/(λ1 + λn−1) of the Laplacian; "
-                        "out_degree: 1/(1 + the sender's out-degree), on any graph, for push_sum; "
-                        "given: the weights that the kind or its file prescribes; auto: given if "
-                        "there are any, else metropolis (for push_sum: out_degree)",
+                        "out_degree: 1/(1 + the sender's out-degree), on any graph, for push_sum "
+                        "and push_pull; given: the weights that the kind or its file prescribes; "
+                        "auto: given if there are any, else metropolis (for push_sum and "
+                        "push_pull: out_degree)",
                 .choices = {"auto", "metropolis", "uniform", "best_constant", "out_degree",
                             "given"}})
           .add("lazy", &WeightOptions::lazy,

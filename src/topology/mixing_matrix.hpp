@@ -15,7 +15,7 @@
 namespace gossamer::topology {
 
 /// The sum that the diagonal entry makes 1: the row's, as mixing by differences needs, or the
-/// column's, as push-sum needs.
+/// column's, as push-sum and push-pull need.
 enum class Diagonal { completes_row, completes_column };
 
 /// One round's W, sparse. Immutable after the checks that made it; safe to read from any thread.
@@ -64,7 +64,8 @@ struct WeightOptions {
   std::string weights =
       "auto";         ///< auto | metropolis | uniform | best_constant | out_degree | given
   bool lazy = false;  ///< (I + W)/2: all eigenvalues of a symmetric W become non-negative
-  /// What auto means where the kind prescribes no weights: out_degree for push-sum. No key of its
+  /// What auto means where the kind prescribes no weights: out_degree for an algorithm for which a
+  /// column-stochastic W is enough. No key of its
   /// own.
   std::string automatic = "metropolis";
 

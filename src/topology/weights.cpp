@@ -26,7 +26,7 @@ Status balanced(const Graph& in_neighbours, const Graph& out_neighbours) {
           fmt::format("no weights for this directed graph: peer {} has {} in-neighbours and {} "
                       "out-neighbours; rows and columns sum "
                       "to 1 only where the two are equal for every peer (algorithm "
-                      "push_sum with topology.weights = "
+                      "push_sum or push_pull with topology.weights = "
                       "out_degree takes any strongly connected graph)",
                       i, degree(in_neighbours, i), degree(out_neighbours, i)));
   return {};

@@ -19,6 +19,13 @@ struct AdamOptions {
          weight_decay = kDecoupled ? 0.01 : 0;
 };
 
+struct MuonOptions {
+  double rate = 0.02, momentum = 0.95, weight_decay = 0;
+  bool nesterov = true;
+  int iterations = 5;
+  double adamw_rate = 3e-4, beta1 = 0.9, beta2 = 0.95, epsilon = 1e-10;
+};
+
 const ParameterNotes kRate{
     .help = "step size γ, before the schedule", .minimum = 0, .minimum_excluded = true};
 
@@ -73,6 +80,57 @@ Result<OptimizerOptions> read_adam(const ParameterValues& values) {
                                    .epsilon = own.epsilon}};
 }
 
+const ParameterSet<MuonOptions>& muon_parameters() {
+  static const auto set =
+      ParameterSet<MuonOptions>()
+          .add("rate", &MuonOptions::rate,
+               {.help = "step size γ of the matrices, before the schedule",
+                .minimum = 0,
+                .minimum_excluded = true})
+          .add("momentum", &MuonOptions::momentum,
+               {.help = "β of the matrices: M ← β · M + (1 − β) · G; below 1",
+                .minimum = 0,
+                .maximum = 0.999999})
+          .add("nesterov", &MuonOptions::nesterov,
+               {.help = "β · M + (1 − β) · G is orthogonalised, in place of M"})
+          .add("iterations", &MuonOptions::iterations,
+               {.help = "of Newton and Schulz, which orthogonalise a matrix",
+                .minimum = 1,
+                .maximum = 100})
+          .add("weight_decay", &MuonOptions::weight_decay,
+               {.help = "x ← x − step size · weight_decay · x, in addition to a step, of all "
+                        "tensors",
+                .minimum = 0})
+          .add("adamw_rate", &MuonOptions::adamw_rate,
+               {.help = "step size of biases, scales and the last layer, which AdamW steps with; "
+                        "it follows the schedule as rate does",
+                .minimum = 0,
+                .minimum_excluded = true})
+          .add("beta1", &MuonOptions::beta1,
+               {.help = "of AdamW; below 1", .minimum = 0, .maximum = 0.999999})
+          .add("beta2", &MuonOptions::beta2,
+               {.help = "of AdamW; below 1", .minimum = 0, .maximum = 0.99999999})
+          .add("epsilon", &MuonOptions::epsilon,
+               {.help = "of AdamW", .minimum = 0, .minimum_excluded = true});
+  return set;
+}
+
+Result<OptimizerOptions> read_muon(const ParameterValues& values) {
+  GOSSAMER_TRY(const MuonOptions own, muon_parameters().read("optimizer", values));
+  return OptimizerOptions{.rate = own.rate,
+                          .rule = {.momentum = own.momentum,
+                                   .nesterov = own.nesterov,
+                                   .weight_decay = own.weight_decay,
+                                   .kind = Kind::muon,
+                                   .iterations = own.iterations},
+                          .other_rule = {.weight_decay = own.weight_decay,
+                                         .kind = Kind::adamw,
+                                         .beta1 = own.beta1,
+                                         .beta2 = own.beta2,
+                                         .epsilon = own.epsilon},
+                          .other_rate_factor = own.adamw_rate / own.rate};
+}
+
 Result<OptimizerOptions> read_sgd(const ParameterValues& values) {
   GOSSAMER_TRY(const SgdOptions own, sgd_parameters().read("optimizer", values));
   return OptimizerOptions{
@@ -84,9 +142,10 @@ Result<OptimizerOptions> read_sgd(const ParameterValues& values) {
 Result<OptimizerOptions> without_schedule(const std::string& kind, const ParameterValues& values) {
   if (kind == "adam") return read_adam<false>(values);
   if (kind == "adamw") return read_adam<true>(values);
+  if (kind == "muon") return read_muon(values);
   if (kind == "sgd") return read_sgd(values);
   return invalid_error("optimizer.kind: there is no optimizer '" + kind +
-                       "', only adam, adamw, sgd");
+                       "', only adam, adamw, muon, sgd");
 }
 
 }  // namespace
@@ -127,6 +186,11 @@ const std::vector<OptimizerKind>& optimizer_kinds() {
        .summary = "Adam with decoupled weight decay",
        .source = "Loshchilov and Hutter 2019, Alg. 2",
        .parameters = adam_parameters<true>().specs()},
+      {.name = "muon",
+       .summary = "Muon: the momentum of each hidden layer's weights is orthogonalised; AdamW for "
+                  "all other tensors",
+       .source = "Jordan 2024",
+       .parameters = muon_parameters().specs()},
       {.name = "sgd",
        .summary = "stochastic gradient descent, optionally with momentum or Nesterov momentum",
        .source = "Polyak 1964; Nesterov's form as in Sutskever et al. 2013",

@@ -1,5 +1,5 @@
-// Local optimizers: how a gradient changes a row (SGD, Adam, AdamW), and the step size over the
-// local steps.
+// Local optimizers: how a gradient changes a row (SGD, Adam, AdamW, Muon), and the step size over
+// the local steps.
 #pragma once
 
 #include <cstdint>
@@ -39,9 +39,16 @@ const ParameterSet<ScheduleOptions>& schedule_parameters();
 ///          (Kingma and Ba 2015, Alg. 1)
 ///   adamw  adam, but with the decay beside the gradient:
 ///          x ← x − γ (m̂ / (sqrt(v̂) + ε) + weight_decay · x)   (Loshchilov and Hutter 2019)
+///   muon   with a matrix X [inputs, outputs], the weights of any layer but the last (Jordan 2024):
+///          M ← β M + (1 − β) G;  U ← nesterov ? β M + (1 − β) G : M;
+///          O ← U / (‖U‖ + ε), and then, `iterations` times, O ← a O + (b O Oᵀ + c (O Oᵀ)²) O;
+///          X ← X − γ (sqrt(max(1, outputs / inputs)) O + weight_decay · X);
+///          all other tensors with adamw, whose rate is γ · adamw_rate / rate
 struct OptimizerOptions {
   double rate = 0.1;
   gpu::UpdateRule rule = {};
+  gpu::UpdateRule other_rule = {};  ///< muon: of the tensors that are not such matrices
+  double other_rate_factor = 1;     ///< their γ over the matrices'
   ScheduleOptions schedule = {};
   PrivacyOptions privacy = {};  ///< of the gradients
 };

@@ -140,6 +140,12 @@ TEST_CASE(
   CHECK(refusal("diloco", *schedule("complete", 6, lazy)) == diloco);
   CHECK(refusal("diloco", *schedule("one_peer_exponential", 8)) == diloco);
 
+  CHECK(refusal("sparseloco", *schedule("complete", 6, lazy)) == "");
+  for (const char* graph : {"ring", "one_peer_exponential"})
+    CHECK(refusal("sparseloco", *schedule(graph, 8)) ==
+          "topology.kind: 'sparseloco' adds the messages of all peers in every round; choose "
+          "complete, or choco for any graph");
+
   for (int n : {1, 2, 5, 6}) CHECK(refusal("noloco", *schedule("random_matching", n)) == "");
   CHECK(refusal("noloco", *schedule("base", 8)) == "");
   const auto noloco = [](int round, int peer) {
@@ -273,13 +279,61 @@ TEST_CASE(
         1.2 * distance_after("dpsgd", {}, "ring", 8, 400, 0.01F));
 }
 
+TEST_CASE(
+    "DmSGD and DecentLaM: momentum SGD on one peer; with data that differ, DecentLaM ends where "
+    "D-PSGD does") {
+  for (const char* kind : {"dmsgd", "decentlam"}) {
+    PullTrainer trainer(1, 4, 0.1F);
+    Network network("ring", 1, 4);
+    network.run(kind, {{"momentum", 0.5}}, 3, &trainer);
+    const std::vector<double> target = trainer.optimum();
+    for (std::size_t k = 0; k < 4; ++k) {
+      double x = network.start[0][k], m = 0;
+      for (int t = 0; t < 3; ++t) {
+        m = 0.5 * m + x - target[k];
+        x -= 0.1 * m;
+      }
+      CHECK(network.rows[0][k] == doctest::Approx(x).epsilon(1e-5));
+    }
+  }
+  const ParameterValues momentum{{"momentum", 0.8}};
+  const double plain = distance_after("dpsgd", {}, "ring", 8, 2000, 0.02F);
+  CHECK(distance_after("decentlam", momentum, "ring", 8, 2000, 0.02F) ==
+        doctest::Approx(plain).epsilon(1e-4));
+  CHECK(distance_after("dmsgd", momentum, "ring", 8, 2000, 0.02F) > 1.5 * plain);
+}
+
+TEST_CASE(
+    "push-pull reaches the optimum with a W whose rows do not sum to 1, and is gradient tracking "
+    "where they do") {
+  const topology::WeightOptions columns{.weights = "out_degree"};
+  for (const char* graph : {"star", "dumbbell", "path"}) {
+    CAPTURE(graph);
+    REQUIRE_FALSE(schedule(graph, 8, columns)->at(0)->doubly_stochastic());
+    CHECK(distance_after("push_pull", {}, graph, 8, 3000, 0.02F, columns) < 1e-5);
+    // Peers that agree and have nothing to learn stay exactly where they are.
+    PullTrainer still(8, 20, 0.0F);
+    Network network(graph, 8, 20, {}, columns);
+    std::fill(network.start.begin(), network.start.end(), network.start.front());
+    CHECK(network.run("push_pull", {}, 10, &still).rows == network.start);
+  }
+  for (const char* graph : {"torus", "exponential", "one_peer_exponential"}) {
+    CAPTURE(graph);
+    PullTrainer trainer(9, 20, 0.05F);
+    Network pushes(graph, 9, 20), tracks(graph, 9, 20);
+    CHECK(pushes.run("push_pull", {}, 50, &trainer).rows ==
+          tracks.run("gradient_tracking", {}, 50, &trainer).rows);
+  }
+}
+
 TEST_CASE("an unknown algorithm is refused with the list") {
   auto made = make_algorithm("dpgsd", {});
   REQUIRE_FALSE(made.ok());
   CHECK(made.error().message ==
         "algorithm.kind: unknown algorithm 'dpgsd'; there are: ad_psgd, allreduce, async_push_sum, "
         "async_server, centralized, choco, "
-        "consensus, d2, diloco, dpsgd, extra, fedavg, gradient_tracking, noloco, push_sum, "
+        "consensus, d2, decentlam, diloco, dmsgd, dpsgd, extra, fedavg, gradient_tracking, noloco, "
+        "push_pull, push_sum, "
         "qg_momentum, "
-        "relay_sgd, server");
+        "relay_sgd, server, sparseloco");
 }

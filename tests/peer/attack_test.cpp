@@ -270,8 +270,8 @@ TEST_CASE("an attack is refused by name where it cannot be carried out") {
     CAPTURE(kind.name);
     const Overrides problem = fitted({"run.peers=9", "algorithm.kind=" + kind.name});
     const bool mixes_one_row = kind.name == "dpsgd" || kind.name == "qg_momentum" ||
-                               kind.name == "consensus" || kind.name == "d2" ||
-                               kind.name == "extra";
+                               kind.name == "decentlam" || kind.name == "consensus" ||
+                               kind.name == "d2" || kind.name == "extra";
     const std::string refused = attack_refusal_of(problem + attacked("sign_flip"));
     CHECK(refused.empty() == mixes_one_row);
     CHECK((mixes_one_row ||

@@ -81,11 +81,13 @@ TEST_CASE("bit-identical results with many chunk sizes and larger models") {
   const Folder folder;
   for (const Overrides& optimizer :
        {Overrides{"optimizer.nesterov=true", "optimizer.momentum=0.9"},
-        Overrides{"optimizer.kind=adam", "optimizer.schedule=cosine"}}) {
+        Overrides{"optimizer.kind=adam", "optimizer.schedule=cosine"},
+        Overrides{"optimizer.kind=muon", "optimizer.warmup_steps=3"}}) {
     const Overrides base = Overrides{"model.kind=mlp", "model.hidden=[40]", "run.peers=4",
                                      "run.rounds=3", "algorithm.local_steps=2"} +
                            optimizer;
     const fs::path here = folder.path / optimizer.front();
+    CAPTURE(optimizer.front());
     fs::create_directory(here);
     const std::string hash = run_in(here / "whole", base).hash();
     for (int kib : {4, 5, 9, 4096})
@@ -97,6 +99,30 @@ TEST_CASE("bit-identical results with many chunk sizes and larger models") {
     CHECK(run_in(here / "misaligned", base + Overrides{"local.threads=3"}, misaligned).hash() ==
           hash);
   }
+}
+
+TEST_CASE("Muon: each algorithm of the catalog runs with it, or refuses it with a reason") {
+  const Folder folder;
+  int made = 0;
+  for (const Overrides& algorithm : algorithms_of_the_catalog()) {
+    if (!trains(algorithm)) continue;
+    CAPTURE(fmt::format("{}", fmt::join(algorithm, " ")));
+    const Overrides base =
+        fitted(algorithm + Overrides{"run.peers=6", "run.rounds=2"}) +
+        Overrides{"model.kind=mlp", "model.hidden=[7]", "data.batch=8", "optimizer.kind=muon"};
+    const auto setup = make_setup(configured(base));
+    if (setup.ok()) {
+      CHECK_FALSE(run_in(folder.path / std::to_string(made++), base).stopped);
+      CHECK(setup->algorithm->requirements().servers == 0);
+      continue;
+    }
+    const std::string& message = setup.error().message;
+    CAPTURE(message);
+    CHECK((message.find("linear in the gradient") != std::string::npos ||
+           message.starts_with("optimizer.kind: 'muon' steps with whole matrices, and the servers "
+                               "of ")));
+  }
+  CHECK(made > 8);
 }
 
 TEST_CASE(
@@ -111,7 +137,8 @@ TEST_CASE(
     const auto setup = make_setup(configured(base));
     const std::string name = algorithm.front();
     const bool refused = name.ends_with("d2") || name.ends_with("extra") ||
-                         name.ends_with("qg_momentum") || name.ends_with("fedavg") ||
+                         name.ends_with("qg_momentum") || name.ends_with("dmsgd") ||
+                         name.ends_with("decentlam") || name.ends_with("fedavg") ||
                          name.ends_with("async_server");
     CHECK(setup.ok() == !refused);
     if (!setup.ok()) {

@@ -57,9 +57,13 @@ TEST_CASE("fifty rounds on a GPU and on the CPU: losses agree within 1e-3, for e
   const Folder folder;
   const Overrides momentum{"optimizer.momentum=0.9", "optimizer.weight_decay=1e-4",
                            "optimizer.rate=0.01"};
-  const Overrides adam{"optimizer.kind=adam", "optimizer.epsilon=1e-4", "optimizer.rate=1e-3"};
-  for (const auto& [model, optimizer] :
-       {std::pair("softmax", momentum), {"mlp", momentum}, {"cnn", momentum}, {"mlp", adam}}) {
+  const Overrides adam{"optimizer.kind=adam", "optimizer.epsilon=1e-4", "optimizer.rate=1e-3"},
+      muon{"optimizer.kind=muon", "optimizer.epsilon=1e-4", "optimizer.rate=2e-3"};
+  for (const auto& [model, optimizer] : {std::pair("softmax", momentum),
+                                         {"mlp", momentum},
+                                         {"cnn", momentum},
+                                         {"mlp", adam},
+                                         {"mlp", muon}}) {
     CAPTURE(model);
     CAPTURE(optimizer.front());
     const bool large = std::string(model) == "cnn";

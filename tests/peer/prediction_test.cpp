@@ -98,9 +98,17 @@ TEST_CASE(
       {"algorithm.kind=extra"},
       {"algorithm.kind=extra", "data.different_hessians=true", "optimizer.weight_decay=0.1"},
       {"algorithm.kind=qg_momentum", "algorithm.momentum=0.7", "optimizer.rate=0.1"},
+      {"algorithm.kind=qg_momentum", "algorithm.nesterov=true", "optimizer.rate=0.1",
+       "optimizer.weight_decay=0.1"},
+      {"algorithm.kind=dmsgd", "algorithm.momentum=0.7", "optimizer.rate=0.1",
+       "optimizer.weight_decay=0.1"},
+      {"algorithm.kind=decentlam", "algorithm.momentum=0.7", "optimizer.rate=0.1",
+       "optimizer.schedule=step", "optimizer.milestones=[50]"},
       {"algorithm.kind=push_sum", "algorithm.local_steps=2", "optimizer.momentum=0.5",
        "optimizer.weight_decay=0.1"},
       {"algorithm.kind=push_sum", "data.different_hessians=true"},
+      {"algorithm.kind=push_pull", "optimizer.rate=0.05"},
+      {"algorithm.kind=push_pull", "data.different_hessians=true", "optimizer.rate=0.05"},
       {"algorithm.kind=dpsgd", "data.different_hessians=true"},
       {"algorithm.kind=dpsgd", "data.kind=linear", "data.dimension=8"},
       {"algorithm.kind=allreduce"},
@@ -108,8 +116,9 @@ TEST_CASE(
   for (const Overrides& algorithm : algorithms)
     for (const std::string kind :
          {"ring", "exponential", "one_peer_exponential", "star", "random_matching"}) {
-      const bool leans =
-          kind == "star" && algorithm.front() == "algorithm.kind=push_sum";  // out-degree weights
+      const bool leans = kind == "star" &&  // out-degree weights
+                         (algorithm.front() == "algorithm.kind=push_sum" ||
+                          algorithm.front() == "algorithm.kind=push_pull");
       if ((kind == "star" || kind == "random_matching") && &algorithm != &algorithms.front() &&
           !leans)
         continue;
@@ -212,7 +221,9 @@ TEST_CASE("bytes are predicted exactly, with headers") {
        {Overrides{"algorithm.kind=consensus", "algorithm.length=2500"},
         Overrides{"algorithm.kind=dpsgd"}, Overrides{"algorithm.kind=gradient_tracking"},
         Overrides{"algorithm.kind=extra"}, Overrides{"algorithm.kind=qg_momentum"},
-        Overrides{"algorithm.kind=push_sum"}, Overrides{"algorithm.kind=diloco"}})
+        Overrides{"algorithm.kind=dmsgd"}, Overrides{"algorithm.kind=decentlam"},
+        Overrides{"algorithm.kind=push_sum"}, Overrides{"algorithm.kind=push_pull"},
+        Overrides{"algorithm.kind=diloco"}})
     for (const char* kind : {"ring", "one_peer_exponential", "star", "base", "complete"}) {
       const Overrides overrides =
           algorithm + Overrides{std::string("topology.kind=") + kind, "run.peers=8", "run.rounds=7",
@@ -263,32 +274,33 @@ TEST_CASE("a long curve is thinned out, and keeps its first and last point") {
 TEST_CASE("the largest stable step: below it errors shrink, above it they grow") {
   for (const char* kind : {"ring", "torus", "complete"})
     for (const char* lazy : {"false", "true"})
-      for (const char* algorithm : {"dpsgd", "gradient_tracking"})
-        for (const char* order : {"atc", "awc"}) {
-          const Overrides overrides =
-              kQuadratic + Overrides{std::string("topology.kind=") + kind,
-                                     std::string("topology.lazy=") + lazy,
-                                     std::string("algorithm.kind=") + algorithm,
-                                     std::string("algorithm.order=") + order};
-          CAPTURE(kind);
-          CAPTURE(lazy);
-          CAPTURE(algorithm);
-          CAPTURE(order);
-          const auto step = stable_step(set_up(overrides));
-          REQUIRE(step.has_value());
-          const auto rate_at = [&](double rate) {
-            const auto prediction =
-                predicted(overrides + Overrides{fmt::format("optimizer.rate={}", rate)});
-            REQUIRE(prediction.rate.has_value());
-            return *prediction.rate;
-          };
-          CHECK(rate_at(0.99 * step->largest) < 1);
-          CHECK(rate_at(1.01 * step->largest) > 1);
-          if (lazy == std::string("false")) {
-            const auto tame = stable_step(set_up(overrides + Overrides{"topology.lazy=true"}));
-            CHECK(tame->largest == doctest::Approx(step->largest_if_lazy));
-          }
+      for (const Overrides& algorithm :
+           {Overrides{"algorithm.kind=dpsgd"},
+            {"algorithm.kind=dpsgd", "algorithm.order=awc"},
+            {"algorithm.kind=gradient_tracking"},
+            {"algorithm.kind=gradient_tracking", "algorithm.order=awc"},
+            {"algorithm.kind=dmsgd", "algorithm.momentum=0.4"},
+            {"algorithm.kind=decentlam", "algorithm.momentum=0.4"}}) {
+        const Overrides overrides =
+            kQuadratic +
+            Overrides{std::string("topology.kind=") + kind, std::string("topology.lazy=") + lazy} +
+            algorithm;
+        CAPTURE(fmt::format("{}", fmt::join(overrides, " ")));
+        const auto step = stable_step(set_up(overrides));
+        REQUIRE(step.has_value());
+        const auto rate_at = [&](double rate) {
+          const auto prediction =
+              predicted(overrides + Overrides{fmt::format("optimizer.rate={}", rate)});
+          REQUIRE(prediction.rate.has_value());
+          return *prediction.rate;
+        };
+        CHECK(rate_at(0.99 * step->largest) < 1);
+        CHECK(rate_at(1.01 * step->largest) > 1);
+        if (lazy == std::string("false")) {
+          const auto tame = stable_step(set_up(overrides + Overrides{"topology.lazy=true"}));
+          CHECK(tame->largest == doctest::Approx(step->largest_if_lazy));
         }
+      }
 }
 
 TEST_CASE("a step that a lazy W would make much larger is warned of") {

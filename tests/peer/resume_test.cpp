@@ -108,6 +108,7 @@ TEST_CASE(
         Overrides{"algorithm.order=awc", "sim.latency_ms=4", "sim.compute_ms=3", "log.every=5"},
         Overrides{"optimizer.schedule=cosine", "optimizer.warmup_steps=4", "optimizer.kind=adamw",
                   "log.every=4"},
+        Overrides{"optimizer.kind=muon", "model.kind=mlp", "model.hidden=[6, 5]", "log.every=4"},
         Overrides{"model.kind=linear", "data.kind=quadratic", "data.batch=4",
                   "data.gradient_noise=0.3", "log.every=4"},
         Overrides{"topology.kind=one_peer_exponential", "data.partition=label", "log.sketch=on"},

@@ -134,8 +134,9 @@ TEST_CASE("a rule is refused where it has no effect or no guarantee, with an alt
     CAPTURE(kind.name);
     const std::string refused = setup_refusal(
         fitted(Overrides{"run.peers=9", "algorithm.kind=" + kind.name}) + Overrides{median});
-    const bool only_mixes =
-        kind.name == "dpsgd" || kind.name == "qg_momentum" || kind.name == "consensus";
+    const bool only_mixes = kind.name == "dpsgd" || kind.name == "qg_momentum" ||
+                            kind.name == "dmsgd" || kind.name == "decentlam" ||
+                            kind.name == "consensus";
     CHECK(refused.empty() == only_mixes);
     CHECK((only_mixes || refused.find("set mixing.rule = mean") != std::string::npos));
   }

@@ -76,12 +76,14 @@ std::string refusal(const Overrides& overrides, std::shared_ptr<Workload> worklo
 
 TEST_CASE("a caller's workload: trained with every algorithm that takes it, and collected") {
   const Folder folder;
-  for (const std::string kind : {"dpsgd", "gradient_tracking", "push_sum", "allreduce", "noloco",
-                                 "d2", "extra", "qg_momentum", "choco", "ad_psgd"}) {
+  for (const std::string kind :
+       {"dpsgd", "gradient_tracking", "push_pull", "push_sum", "allreduce", "noloco", "d2", "extra",
+        "qg_momentum", "dmsgd", "decentlam", "choco", "sparseloco", "ad_psgd"}) {
     CAPTURE(kind);
     Overrides overrides = kExternal + Overrides{"algorithm.kind=" + kind};
     if (kind == "noloco") overrides.emplace_back("topology.kind=random_matching");
-    if (kind == "noloco") overrides.emplace_back("algorithm.local_steps=2");
+    if (kind == "noloco" || kind == "sparseloco") overrides.emplace_back("algorithm.local_steps=2");
+    if (kind == "sparseloco") overrides.emplace_back("topology.kind=complete");
     if (kind == "d2") overrides.emplace_back("topology.lazy=true");
     const auto setup = set_up(overrides, std::make_shared<Quadratics>());
     REQUIRE_MESSAGE(setup.ok(), (setup.ok() ? "" : setup.error().message));

@@ -18,10 +18,11 @@ def problem(gossamer: Path, tmp_path_factory: pytest.TempPathFactory) -> Problem
 
 def test_error_messages_name_a_valid_choice(problem: Problem) -> None:
     uneven = edge_list(problem, "uneven", UNEVEN)
-    assert "algorithm push_sum" in problem.error("dpsgd", "file", *uneven)
-    assert "algorithm.kind = push_sum" in problem.error(
-        "dpsgd", "file", *uneven, "topology.weights=out_degree"
-    )
+    assert "algorithm push_sum or push_pull" in problem.error("dpsgd", "file", *uneven)
+    for kind in ("dpsgd", "gradient_tracking"):
+        assert "algorithm.kind = push_sum or push_pull" in problem.error(
+            kind, "file", *uneven, "topology.weights=out_degree"
+        )
     one_way = edge_list(problem, "one-way", [(i, i + 1) for i in range(PEERS - 1)])
     assert "the row of peer 1 never reaches peer 0" in problem.error("push_sum", "file", *one_way)
     assert "choose path, star, binary_tree" in problem.error("relay_sgd", "ring")
@@ -29,6 +30,7 @@ def test_error_messages_name_a_valid_choice(problem: Problem) -> None:
     assert "choose random_matching" in problem.error("noloco", "ring")
     for algorithm, topology in (
         ("push_sum", "ring"),
+        ("push_pull", "ring"),
         ("relay_sgd", "path"),
         ("diloco", "complete"),
         ("noloco", "random_matching"),
@@ -83,6 +85,7 @@ def test_a_column_stochastic_matrix_is_reported_as_such(problem: Problem) -> Non
         ("dpsgd", "star", 5),
         ("gradient_tracking", "ring", 4),
         ("push_sum", "exponential", 3),
+        ("push_pull", "exponential", 6),
         ("relay_sgd", "path", 2),
         ("diloco", "complete", 5),
         ("noloco", "random_matching", 1),

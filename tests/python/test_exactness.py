@@ -28,6 +28,7 @@ CASES = (
         for topology in (*SYMMETRIC, "exponential")
     ]
     + [(topology, kind, LAZY) for topology in SYMMETRIC for kind in ("d2", "extra")]
+    + [(graph, "push_pull", ("optimizer.rate=0.05",)) for graph in ("star", "exponential")]
     + [("complete", kind, sets) for kind, sets in CENTRALISED]
     + [(tree, "relay_sgd", ()) for tree in ("path", "binary_tree")]
     + [("complete", "diloco", ("algorithm.local_steps=1",))]

@@ -26,7 +26,7 @@ auto at_the_end(Change change) {
 }  // namespace
 
 TEST_CASE("the oracle detects wrong conserved sums") {
-  for (const char* algorithm : {"gradient_tracking", "d2", "extra", "push_sum"}) {
+  for (const char* algorithm : {"gradient_tracking", "d2", "extra", "push_sum", "push_pull"}) {
     CAPTURE(algorithm);
     const Scenario scenario = ring(algorithm);
     CHECK(checked_after(scenario, [](Trace&) {}).checked.at("sums") > 0);

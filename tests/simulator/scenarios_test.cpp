@@ -42,6 +42,43 @@ TEST_CASE("seeds with faults, and without, violate nothing") {
     }
 }
 
+TEST_CASE("algorithms that no seed draws, with the networks and faults of seeds") {
+  for (const char* algorithm : {"dmsgd", "decentlam", "push_pull"}) {
+    CAPTURE(algorithm);
+    int ran = 0;
+    for (std::uint64_t seed = 0; seed < 40; ++seed) {
+      CAPTURE(seed);
+      Scenario scenario = scenario_of_seed(seed, "swarm");
+      scenario.algorithm = algorithm;
+      scenario.codec = "none";
+      if (!build_protocol(scenario).ok()) continue;
+      const std::vector<std::string> violations = simulate(scenario).report.violations;
+      CAPTURE((violations.empty() ? "" : violations.front()));
+      CHECK(violations.empty());
+      ++ran;
+    }
+    CHECK(ran >= 10);
+  }
+}
+
+TEST_CASE("the oracle detects a wrong momentum, and a model that is pulled with other weights") {
+  for (const char* algorithm : {"dmsgd", "decentlam"}) {
+    CAPTURE(algorithm);
+    const Scenario scenario = restoring(algorithm, {"restart process=2 at=0.2 lasts=0.1"});
+    CHECK(checked_after(scenario, [](Trace&) {}).ok());
+    CHECK(!checked_after(scenario, [](Trace& trace) {
+             trace.incarnations[0].rounds[5].end[1][0] += 1e-2F;
+             trace.incarnations[0].rounds[6].begin[1][0] += 1e-2F;
+           }).ok());
+  }
+  Scenario star = ring("push_pull", {"crash process=2 at=0.2"});
+  star.topology = "star";
+  CHECK(checked_after(star, [](Trace&) {}).ok());
+  CHECK(violates(
+      checked_after(star, [](Trace& trace) { trace.incarnations[0].rounds[5].end[0][1] += 1e-4F; }),
+      "replay"));
+}
+
 TEST_CASE("every family of faults has its effect, and is tolerated") {
   for (const FaultSpec& spec : fault_specs()) {
     CAPTURE(spec.name);

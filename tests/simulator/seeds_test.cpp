@@ -85,8 +85,8 @@ TEST_CASE(
 TEST_CASE("every algorithm that tolerates loss saves its states on simulated disks") {
   auto disks = SimulatedDisks::create();
   REQUIRE(disks.ok());
-  for (const char* algorithm :
-       {"consensus", "gradient_tracking", "d2", "extra", "qg_momentum", "push_sum"}) {
+  for (const char* algorithm : {"consensus", "gradient_tracking", "d2", "extra", "qg_momentum",
+                                "dmsgd", "decentlam", "push_sum", "push_pull"}) {
     CAPTURE(algorithm);
     const Found each =
         found_after(**disks, scenario_of(algorithm, {"restart process=1 at=0.4 lasts=0.05"}));

@@ -63,8 +63,42 @@ TEST_CASE("exact methods end at the optimum, D-PSGD beside it; and every curve e
     CHECK(std::abs(outcome.curve.back().consensus - outcome.limit->consensus) < 1e-9);
     const bool exact = recipe.method != Method::dpsgd_atc && recipe.method != Method::dpsgd_awc &&
                        recipe.method != Method::push_sum && recipe.method != Method::qg_momentum &&
+                       recipe.method != Method::dmsgd && recipe.method != Method::decentlam &&
                        recipe.weight_decay == 0;
     CHECK((outcome.bias->optimum == 0) == exact);
+  }
+}
+
+TEST_CASE(
+    "DecentLaM ends where D-PSGD without momentum does; DmSGD and a momentum of the peers' own end "
+    "farther from the optimum") {
+  const auto ring = network("ring", 8).lazy().schedule();
+  const auto limit = [&](Method method, double own, double local) {
+    Recipe each = recipe(method, 0.05);
+    each.own_momentum = own;
+    each.momentum = local;
+    const auto outcome = predict(run_on(*ring, each, quadratics(8, 3, true)));
+    REQUIRE(outcome.limit);
+    return outcome.limit->optimum;
+  };
+  const double plain = limit(Method::dpsgd_atc, 0, 0);
+  CHECK(close(limit(Method::decentlam, 0.8, 0), plain));
+  CHECK(limit(Method::dpsgd_atc, 0, 0.8) > 3 * plain);
+  CHECK(limit(Method::dmsgd, 0.8, 0) > 1.5 * plain);
+}
+
+TEST_CASE("without other peers, the momenta of DmSGD and DecentLaM are that of SGD") {
+  const auto alone = network("ring", 1).schedule();
+  Recipe local = recipe(Method::dpsgd_atc, 0.3);
+  local.momentum = 0.6;
+  const Quadratics f = quadratics(1, 3, true);
+  const auto expected = predict(run_on(*alone, local, f, {1, 2, 9})).curve;
+  for (const Method method : {Method::dmsgd, Method::decentlam}) {
+    Recipe own = recipe(method, 0.3);
+    own.own_momentum = 0.6;
+    const auto curve = predict(run_on(*alone, own, f, {1, 2, 9})).curve;
+    for (std::size_t i = 0; i < curve.size(); ++i)
+      CHECK(close(curve[i].optimum, expected[i].optimum));
   }
 }
 

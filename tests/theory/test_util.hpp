@@ -49,9 +49,12 @@ inline std::vector<Recipe> recipes(double rate) {
   std::vector<Recipe> all;
   for (const Method method :
        {Method::dpsgd_atc, Method::dpsgd_awc, Method::tracking_atc, Method::tracking_awc,
-        Method::d2, Method::extra, Method::qg_momentum, Method::push_sum, Method::gradient_descent})
+        Method::d2, Method::extra, Method::qg_momentum, Method::dmsgd, Method::decentlam,
+        Method::push_sum, Method::push_pull, Method::gradient_descent})
     all.push_back(recipe(method, rate));
-  all[6].quasi_global_momentum = 0.5;
+  for (const std::size_t like : {6, 7, 8}) all[like].own_momentum = 0.5;
+  all.push_back(all[6]);
+  all.back().own_nesterov = true;
   all.push_back(recipe(Method::dpsgd_awc, rate));
   all.back().local_steps = 3;
   for (const std::size_t like : {0, 2, 5}) {

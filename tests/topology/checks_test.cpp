@@ -100,7 +100,7 @@ TEST_CASE("row sum and column sum, to 1e-12 and no closer") {
   w[0][1].weight += 0.25, w[0][2].weight -= 0.25;  // row 0 keeps its sum; columns 1 and 3 do not
   CHECK(verdict(w) ==
         "column sum check failed: that of peer 1 is 1 +0.25, more than 1e-12 from 1 (algorithm "
-        "push_sum with "
+        "push_sum or push_pull with "
         "topology.weights = out_degree takes any strongly connected graph)");
   w = right();
   w[2][1].weight += 2e-12;

@@ -225,7 +225,7 @@ TEST_CASE("options are checked as they are read, and each kind has its own") {
   CHECK(optimizer_refusal("adam", {{"beta2", 1.0}}).starts_with("optimizer.beta2"));
   CHECK(optimizer_refusal("adam", {{"epsilon", 0.0}}).starts_with("optimizer.epsilon"));
   CHECK(optimizer_refusal("lion", {}) ==
-        "optimizer.kind: there is no optimizer 'lion', only adam, adamw, sgd");
+        "optimizer.kind: there is no optimizer 'lion', only adam, adamw, muon, sgd");
   CHECK(optimizer_refusal("sgd", {}, {{"schedule", std::string("warmup")}})
             .find("constant, step, cosine") != std::string::npos);
   CHECK(optimizer_refusal("sgd", {}, {{"warmup_steps", std::int64_t{-1}}})

@@ -9,13 +9,15 @@ namespace {
 
 struct Options {
   double momentum = 0.9;
+  bool nesterov = false;
 };
 
 enum Row { kX, kMomentum, kWay };
 
 class QuasiGlobalMomentum final : public Algorithm {
  public:
-  explicit QuasiGlobalMomentum(const Options& options) : momentum_(options.momentum) {}
+  explicit QuasiGlobalMomentum(const Options& options)
+      : momentum_(options.momentum), nesterov_(options.nesterov) {}
 
   std::vector<RowSpec> rows(const topology::MixingSchedule&) const override {
     return {{.name = "x", .mixed = true, .initial = RowSpec::Initial::parameters},
@@ -30,15 +32,20 @@ class QuasiGlobalMomentum final : public Algorithm {
     return mixing_partners(i, schedule);
   }
 
-  // z ← x − γ (∇f(x) + μ m);  x⁺ ← mix(z);  m ← μ m + (1 − μ) (x − x⁺)/γ
+  // z ← x − γ (∇f(x) + μ m), by Nesterov x − γ ((1 + μ) ∇f(x) + μ² m);  x⁺ ← mix(z);
+  // m ← μ m + (1 − μ) (x − x⁺)/γ
   task<void> round(Node& node, Round t) const override {
     const std::span<float> g = node.row(kGradientRow), m = node.row(kMomentum),
                            way = node.row(kWay);
     co_await node.gradient(node.x(), g);
     const double rate = node.rate();
     co_await node.copy(node.x(), way);
-    co_await node.axpy(static_cast<float>(momentum_), m, g);
+    // By Nesterov, the step with ∇f(x) + μ²/(1 + μ) m, and μ times the same way once more.
+    const double ahead = nesterov_ ? momentum_ * momentum_ / (1 + momentum_) : momentum_;
+    co_await node.axpy(static_cast<float>(ahead), m, g);
     co_await node.update(node.x(), g);
+    if (nesterov_)
+      co_await node.add_difference(node.x(), node.x(), way, static_cast<float>(momentum_));
     co_await node.mix(t, kX);
     co_await node.axpy(-1.0F, node.x(), way);
     co_await node.scale(m, static_cast<float>(momentum_));
@@ -47,19 +54,24 @@ class QuasiGlobalMomentum final : public Algorithm {
 
  private:
   double momentum_;
+  bool nesterov_;
 };
 
 }  // namespace
 
 AlgorithmKind descriptor() {
-  static const auto parameters = ParameterSet<Options>().add(
-      "momentum", &Options::momentum,
-      {.help = "μ; leave optimizer.momentum at 0", .minimum = 0, .maximum = 0.9999});
+  static const auto parameters =
+      ParameterSet<Options>()
+          .add("momentum", &Options::momentum,
+               {.help = "μ; leave optimizer.momentum at 0", .minimum = 0, .maximum = 0.9999})
+          .add("nesterov", &Options::nesterov,
+               {.help = "QG-DSGDm-N: the step looks ahead by Nesterov, with (1 + μ) ∇f + μ² m in "
+                        "place of ∇f + μ m"});
   return {.name = "qg_momentum",
           .summary =
               "D-PSGD with quasi-global momentum, which follows the mixed parameters: for "
               "heterogeneous data",
-          .source = "Lin, Karimireddy, Stich and Jaggi 2021, Alg. 1",
+          .source = "Lin, Karimireddy, Stich and Jaggi 2021, Alg. 1; nesterov: their QG-DSGDm-N",
           .parameters = parameters.specs(),
           .make = make_with<QuasiGlobalMomentum>(parameters)};
 }

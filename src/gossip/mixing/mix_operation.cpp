@@ -15,7 +15,8 @@ void MixOperation::begin(const Stream& stream, std::span<float> out) {
   sources_.clear();
   for (const topology::Neighbour& neighbour : stream.neighbours) {
     Inbox& inbox = messenger_.inbox(neighbour.peer, stream.channel);
-    sources_.push_back({neighbour.peer, static_cast<float>(neighbour.weight), &inbox});
+    const auto weight = static_cast<float>(neighbour.weight / stream.row_sum);
+    sources_.push_back({neighbour.peer, weight, &inbox});
     inbox.consumer = this;
   }
   advance();

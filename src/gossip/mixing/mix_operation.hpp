@@ -40,13 +40,14 @@ class MixOperation final : public Inbox::Consumer, public MixListener {
     std::span<const float> base;      ///< the row that differences are taken to: x, or zeros
     std::optional<float> own_weight;  ///< of x, where x is one of the sources
     bool as_difference = false;       ///< without the first term of the sum
+    double row_sum = 1;               ///< the weights are divided by it
   };
 
   /// All outlive the operation.
   MixOperation(Messenger& messenger, Compute& compute, Scheduler& scheduler)
       : messenger_(messenger), compute_(compute), scheduler_(scheduler) {}
 
-  /// out ← base + own_weight (x − base) + Σ_j W[i][j] (x_j − base).
+  /// out ← base + own_weight (x − base) + Σ_j W[i][j] / row_sum (x_j − base).
   void begin(const Stream& stream, std::span<float> out);
   /// out ← x + Σ_j W[i][j] (x_j − x), or the second term alone, with rows that are here already;
   /// they are held until end().

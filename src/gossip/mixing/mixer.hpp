@@ -59,7 +59,8 @@ class Mixer {
   // ---- mixing one row, which is `channel`
   /// Starts x ← x + Σ_j W_t[i][j] (x_j − x) on `row`, or what the run's rule makes of x and the
   /// x_j; where row i of W does not sum to 1, as push-sum's need not, x ← W_t[i][i] x + Σ_j
-  /// W_t[i][j] x_j. Sends the row to the out-neighbours of round t. Until finish() has returned,
+  /// W_t[i][j] x_j, or, of a row_stochastic channel, the first formula with the row of W over its
+  /// sum. Sends the row to the out-neighbours of round t. Until finish() has returned,
   /// the row's front is not to be written.
   virtual task<void> begin(Round t, Channel channel, MixedRow& row) = 0;
   /// Waits for the rows that the policy requires, and swaps the row's halves: the front is the new

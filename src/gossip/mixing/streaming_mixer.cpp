@@ -14,7 +14,10 @@ task<void> StreamingMixer::begin(Round t, Channel channel, MixedRow& row) {
   stream.as_difference = context_.process.options.channels[channel].as_difference;
   const bool by_columns =
       conserves_sum(channel) && !view.is_complete() && !view.is_mirrored(*matrix);
-  if (matrix->row_surplus(view.peer()) != 0 || by_columns) {
+  const double surplus = matrix->row_surplus(view.peer());
+  if (context_.process.options.channels[channel].row_stochastic) {
+    stream.row_sum = 1 + surplus;  // the weights of lost neighbours fall to the peer's own row
+  } else if (surplus != 0 || by_columns) {
     GOSSAMER_CHECK(!stream.as_difference,
                    "a row that is mixed with an own weight has no difference");
     // own · x + Σ_j W[i][j] x_j, as differences to zero: differences to x would subtract from a

@@ -18,14 +18,16 @@ namespace gossamer::gossip {
 
 /// What the messages of a channel are.
 struct ChannelSpec {
-  std::size_t length = 0;      ///< values of a row
-  bool mixed = false;          ///< rows of rounds, which a mix takes
-  bool as_difference = false;  ///< a mix leaves what it adds to the row, not the sum
-  bool shared = false;         ///< rows that neighbours share: Mixer::share()
-  bool conserves_sum = false;  ///< where a neighbour is absent, what is left of a directed W
-                               ///< conserves the sum of such rows over the peers, and for other
-                               ///< rows keeps consensus a fixed point; of a symmetric W, both.
-                               ///< Only under `sync`
+  std::size_t length = 0;       ///< values of a row
+  bool mixed = false;           ///< rows of rounds, which a mix takes
+  bool as_difference = false;   ///< a mix leaves what it adds to the row, not the sum
+  bool row_stochastic = false;  ///< a mix divides a row of W by its sum. Only under `sync`, with
+                                ///< the mean and without a codec
+  bool shared = false;          ///< rows that neighbours share: Mixer::share()
+  bool conserves_sum = false;   ///< where a neighbour is absent, what is left of a directed W
+                                ///< conserves the sum of such rows over the peers, and for other
+                                ///< rows keeps consensus a fixed point; of a symmetric W, both.
+                                ///< Only under `sync`
 };
 
 struct ExchangeOptions {

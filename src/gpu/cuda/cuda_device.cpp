@@ -11,6 +11,7 @@
 #include "base/check.hpp"
 #include "gpu/cuda/discovery.hpp"
 #include "gpu/cuda/kernels/codecs.hpp"
+#include "gpu/cuda/kernels/muon.hpp"
 #include "gpu/cuda/kernels/rows.hpp"
 #include "gpu/cuda/training/training.hpp"
 #include "gpu/gpu_names.hpp"
@@ -148,6 +149,8 @@ template <class Real>
 void CudaDevice<Real>::train(const Task& task, Pass pass, std::span<const Job<Real>> jobs) {
   if (jobs.empty()) return;
   GOSSAMER_CHECK(task.tables.size() == gpus_.size(), "a task has a table of samples on each GPU");
+  GOSSAMER_CHECK(pass != Pass::step || task.rule.kind != UpdateRule::Kind::muon,
+                 "a step of Muon is a gradient and an update");
   serve_each(jobs, [&](std::size_t gpu_index, std::span<const Job<Real>> some) {
     Task here = task;
     here.tables = {task.tables[gpu_index]};
@@ -159,7 +162,9 @@ void CudaDevice<Real>::train(const Task& task, Pass pass, std::span<const Job<Re
 template <class Real>
 void CudaDevice<Real>::update(const UpdateRule& rule, std::span<const UpdateJob<Real>> jobs) {
   serve_each(jobs, [&](std::size_t gpu_index, std::span<const UpdateJob<Real>> some) {
-    cuda::update(gpus_[gpu_index]->stream_context(), rule, some);
+    StreamContext& context = gpus_[gpu_index]->stream_context();
+    if (rule.kind == UpdateRule::Kind::muon) cuda::muon(context, rule, some);
+    else cuda::update(context, rule, some);
   });
 }
 

@@ -31,9 +31,15 @@ Result<theory::Recipe> recipe_of(const Setup& setup) {
     recipe.method = value_of<std::string>(config.algorithm, "order") == "awc"
                         ? Method::tracking_awc
                         : Method::tracking_atc;
+  } else if (kind == "push_pull") {
+    recipe.method = Method::push_pull;
   } else if (kind == "qg_momentum") {
     recipe.method = Method::qg_momentum;
-    recipe.quasi_global_momentum = value_of<double>(config.algorithm, "momentum");
+    recipe.own_momentum = value_of<double>(config.algorithm, "momentum");
+    recipe.own_nesterov = value_of<bool>(config.algorithm, "nesterov");
+  } else if (kind == "dmsgd" || kind == "decentlam") {
+    recipe.method = kind == "dmsgd" ? Method::dmsgd : Method::decentlam;
+    recipe.own_momentum = value_of<double>(config.algorithm, "momentum");
   } else if (kind == "push_sum" || kind == "async_push_sum") {
     recipe.method = Method::push_sum;
     recipe.local_steps = static_cast<int>(value_of<std::int64_t>(config.algorithm, "local_steps"));
@@ -49,7 +55,9 @@ Result<theory::Recipe> recipe_of(const Setup& setup) {
   const train::OptimizerOptions& optimizer = config.optimizer;
   if (optimizer.rule.kind != gpu::UpdateRule::Kind::sgd)
     return no_curve(
-        "the steps of Adam are not linear in the gradient; with optimizer.kind = sgd there is one");
+        "the steps of Adam and Muon are not linear in the gradient; with optimizer.kind = sgd "
+        "there "
+        "is one");
   recipe.momentum = optimizer.rule.momentum;
   recipe.nesterov = optimizer.rule.nesterov;
   recipe.weight_decay = optimizer.rule.weight_decay;

@@ -9,6 +9,7 @@
 #include "peer/attack/poisoning.hpp"
 #include "peer/privacy/privacy_plan.hpp"
 #include "peer/setup/learner_trainer.hpp"
+#include "train/muon/muon_learner.hpp"
 
 namespace gossamer::peer {
 namespace {
@@ -183,7 +184,10 @@ Result<std::shared_ptr<Workload>> make_native_workload(const Config& config,
                  make_backdoor_test(*data, *attack.backdoor(), request.model, device));
   }
   const train::PrivacyOptions privacy = request.optimizer.privacy;
+  const train::OptimizerOptions optimizer = request.optimizer;
   GOSSAMER_TRY(auto learner, train::make_learner<float>(std::move(request), device));
+  if (optimizer.rule.kind == gpu::UpdateRule::Kind::muon)
+    learner = train::make_muon_learner(std::move(learner), optimizer, device);
   WorkloadSpec spec = spec_of(config, *learner, data);
   if (privacy.on()) spec.privacy = privacy;
   const auto workload =

@@ -83,7 +83,7 @@ Status check_algorithm(const Config& config, const gossip::Algorithm& algorithm,
     return invalid_error(
         fmt::format("topology.weights: with out_degree only the columns of W sum to 1, and '{}' "
                     "does not correct for that; choose other weights (auto), or algorithm.kind = "
-                    "push_sum",
+                    "push_sum or push_pull",
                     name));
   if (config.run.init == "different" && needs.common_start)
     return invalid_error(
@@ -129,6 +129,13 @@ Status check_external(const Setup& setup, const Workload* external) {
 
 Status check_optimizer(const Setup& setup) {
   const WorkloadSpec& spec = setup.workload->spec();
+  if (setup.config.optimizer.rule.kind == gpu::UpdateRule::Kind::muon && !spec.external_optimizer &&
+      setup.algorithm->requirements().servers > 0)
+    return invalid_error(fmt::format(
+        "optimizer.kind: 'muon' steps with whole matrices, and the servers of '{}' hold "
+        "parts of the parameters; set optimizer.kind = adamw, or choose an algorithm "
+        "without servers (allreduce, diloco)",
+        setup.config.algorithm.kind));
   if (!setup.algorithm->requirements().linear_steps || spec.linear_steps) return {};
   const std::string optimizer =
       spec.external_optimizer

@@ -96,11 +96,12 @@ class Convergence {
     return most;
   }
 
-  /// Σ y = Σ g of gradient tracking, Σ d = 0 of D² and EXTRA, Σ w = n of push-sum.
+  /// Σ y = Σ g of gradient tracking and push-pull, Σ d = 0 of D² and EXTRA, Σ w = n of push-sum.
   void check_sums() {
     const std::string& name = scenario_.algorithm;
     if (index_.protocol.policy != Policy::sync) return;
-    const bool tracks = name == "gradient_tracking", pushes = name == "push_sum";
+    const bool tracks = name == "gradient_tracking" || name == "push_pull",
+               pushes = name == "push_sum";
     if (!tracks && !pushes && name != "d2" && name != "extra") return;
     const auto length = static_cast<std::size_t>(scenario_.length);
     const std::size_t first = pushes ? length : 0, end = pushes ? first + 1 : length;

@@ -141,8 +141,12 @@ class Means {
 void check_means(const TraceIndex& index, Checks& checks) {
   if (!is_synchronous(index.protocol.policy)) return;
   Means means(index, checks);
-  for (std::size_t c = 0; c < index.protocol.rows.size(); ++c)
-    if (index.protocol.rows[c].mixed) means.check(static_cast<Channel>(c));
+  for (std::size_t c = 0; c < index.protocol.rows.size(); ++c) {
+    const RowSpec& row = index.protocol.rows[c];
+    // The row-stochastic matrix of a W that is not symmetric keeps no sum over the peers.
+    if (row.mixed && (!row.row_stochastic || index.symmetric()))
+      means.check(static_cast<Channel>(c));
+  }
 }
 
 }  // namespace gossamer::simulator

@@ -34,9 +34,12 @@ class ReferenceBuilder {
     else if (name == "dpsgd") scenario_.order == "atc" ? dpsgd() : dpsgd_overlapped();
     else if (name == "gradient_tracking")
       scenario_.order == "atc" ? tracking() : tracking_overlapped();
+    else if (name == "push_pull") tracking();
     else if (name == "d2") d2();
     else if (name == "extra") extra();
-    else if (name == "qg_momentum") momentum();
+    else if (name == "qg_momentum") quasi_global_momentum();
+    else if (name == "dmsgd") mixed_momentum();
+    else if (name == "decentlam") decentlam();
     else if (name == "push_sum") push_sum();
     else if (name == "async_push_sum" || name == "ad_psgd")
       return {};  // nothing is mixed: async_checks.cpp
@@ -154,8 +157,7 @@ class ReferenceBuilder {
   }
 
   // z ← x − γ (∇f(x) + μ m);  x⁺ ← mix(z);  m ← μ m + (1 − μ) (x − x⁺)/γ
-  void momentum() {
-    constexpr double kMomentum = 0.9;
+  void quasi_global_momentum() {
     const TrainRecord* update = trained(1, TrainOperation::update);
     mix(0, update != nullptr ? wide(update->after) : Row(), end(0));
     if (!done() || update == nullptr) return;
@@ -164,6 +166,38 @@ class ReferenceBuilder {
     same("the momentum", end(1),
          plus_difference(due, (1 - kMomentum) / scenario_.steps.rate, begin(0), end(0)),
          largest(due) + (largest(begin(0)) + largest(end(0))) / scenario_.steps.rate);
+  }
+
+  // m ← β m + (x − u)/γ, where u is x after a step with ∇f(x);  x ← mix(x − γ m);  m ← mix(m)
+  void mixed_momentum() {
+    const TrainRecord* update = trained(1, TrainOperation::update);
+    if (update == nullptr) {
+      mix(1, {}, end(1));
+      return mix(0, {}, end(0));
+    }
+    same("x before its step", update->before, record_.begin[0]);
+    const Row x = begin(0), stepped = wide(update->after);
+    Row m = begin(1);
+    for (double& value : m) value *= kMomentum;
+    m = plus_difference(m, 1 / scenario_.steps.rate, x, stepped);
+    const double slack = largest(x) + largest(stepped);
+    mix(1, m, end(1), largest(m) + slack / scenario_.steps.rate);
+    mix(0, plus_difference(x, -scenario_.steps.rate, m, Row(m.size())), end(0),
+        slack + scenario_.steps.rate * largest(m));
+  }
+
+  // z ← mix(x − γ ∇f(x));  x⁺ ← z − γ β m;  m ← β m + (x − z)/γ
+  void decentlam() {
+    const double rate = scenario_.steps.rate;
+    const TrainRecord* update = trained(1, TrainOperation::update);
+    if (!done() || update == nullptr)
+      return mix(0, update != nullptr ? wide(update->after) : Row(), {});
+    Row due = begin(1);
+    for (double& value : due) value *= kMomentum;
+    const Row z = plus_difference(end(0), rate, due, Row(due.size()));
+    const double slack = largest(begin(0)) + largest(z) + rate * largest(due);
+    mix(0, wide(update->after), z, slack);
+    same("the momentum", end(1), plus_difference(due, 1 / rate, begin(0), z), slack / rate);
   }
 
   // x ← x − γ ∇f_i(z), z ← x/w, H times;  (x, w) ← Σ_j W_ij (x_j, w_j);  z ← x/w
@@ -185,6 +219,8 @@ class ReferenceBuilder {
     for (double& value : z) value /= weight;
     same("x, sum over weight", end(0), z, 0);
   }
+
+  static constexpr double kMomentum = 0.9;  // the default of the algorithms that have one
 
   const Scenario& scenario_;
   const RoundRecord& record_;

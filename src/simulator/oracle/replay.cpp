@@ -27,6 +27,7 @@ unsigned Replay::open_shares(int a, Round t) const {
 KeptSum Replay::kept_sum(int a, Round t, Channel channel) const {
   const int i = index_.peer_of(a);
   const topology::MixingMatrix& w = index_.w(t);
+  if (index_.protocol.rows[channel].row_stochastic) return KeptSum::row;
   if (w.row_surplus(i) != 0) return KeptSum::column;
   const auto weight = [&w](int to, int from) {
     const auto in_neighbours = w.in_neighbours(to);
@@ -50,6 +51,8 @@ std::optional<Row> Replay::mix(int a, Round t, const ReferenceMix& own, bool col
                                unsigned kept_shares) {
   const topology::MixingMatrix& w = index_.w(t);
   const int i = index_.peer_of(a);
+  const double row_sum =
+      index_.protocol.rows[own.channel].row_stochastic ? 1 + w.row_surplus(i) : 1;
   double own_weight = w.self_weight(i);
   unsigned open = 0;
   for (int j = 0; j < index_.peers() && columns; ++j)
@@ -69,7 +72,7 @@ std::optional<Row> Replay::mix(int a, Round t, const ReferenceMix& own, bool col
     const ReferenceMix* theirs = index_.mix(used.incarnation, used.round, own.channel);
     if (theirs == nullptr || theirs->in.size() != own.in.size()) return std::nullopt;
     for (std::size_t k = 0; k < used.values; ++k) {
-      out[k] += j.weight * (theirs->sent[k] - (columns ? 0 : own.sent[k]));
+      out[k] += j.weight / row_sum * (theirs->sent[k] - (columns ? 0 : own.sent[k]));
       scale_[k] = std::max(scale_[k], std::abs(theirs->sent[k]) + theirs->slack);
     }
   }

@@ -28,7 +28,8 @@ class Replay {
   /// The number of neighbours to which share_of() says `either`.
   unsigned open_shares(int a, Round t) const;
 
-  /// W's formula on the rows that `a` used, value by value. `columns`: the sum of a column is kept;
+  /// W's formula on the rows that `a` used, value by value; of a row_stochastic channel with W's
+  /// row over its sum. `columns`: the sum of a column is kept;
   /// bit b of `kept_shares` then says whether the b-th open share was kept. None where a used row
   /// is not on record.
   std::optional<Row> mix(int a, Round t, const ReferenceMix& own, bool columns,

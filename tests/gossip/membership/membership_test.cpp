@@ -109,8 +109,8 @@ TEST_CASE("tracked gradients, D² and EXTRA end at the survivors' optimum") {
 }
 
 TEST_CASE(
-    "what is left of a directed graph: tracked gradients end at the survivors' optimum, push-sum "
-    "at their mean") {
+    "what is left of a directed graph: tracked gradients and push-pull end at the survivors' "
+    "optimum, push-sum at their mean") {
   const std::vector<int> survivors{0, 1, 3, 4, 5, 7};
   for (const char* order : {"atc", "awc"}) {
     CAPTURE(order);
@@ -118,6 +118,17 @@ TEST_CASE(
     PullTrainer trainer(8, kTestLength, 0.05F);
     Network network("exponential", 8, kTestLength, dying.options());
     network.run("gradient_tracking", {{"order", std::string(order)}}, 1500, &trainer);
+    CHECK(network.fault == "");
+    const auto optimum = optimum_of(trainer, survivors);
+    for (const int i : survivors)
+      CHECK(distance(network.rows[static_cast<std::size_t>(i)], optimum) < 1e-4);
+  }
+  for (const char* graph : {"exponential", "star"}) {  // the star's hub survives
+    CAPTURE(graph);
+    Dying dying{.deaths = {{2, 305ms}, {6, 511ms}}};
+    PullTrainer trainer(8, kTestLength, 0.02F);
+    Network network(graph, 8, kTestLength, dying.options(), {.weights = "out_degree"});
+    network.run("push_pull", {}, 3000, &trainer);
     CHECK(network.fault == "");
     const auto optimum = optimum_of(trainer, survivors);
     for (const int i : survivors)

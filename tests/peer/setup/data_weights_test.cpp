@@ -50,8 +50,8 @@ TEST_CASE("every exact algorithm goes to the minimiser of the objective that dat
                        "data.batch=0",
                        "optimizer.rate=0.1"};
   int run = 0;
-  for (const char* algorithm :
-       {"allreduce", "centralized", "d2", "extra", "fedavg", "gradient_tracking", "server"})
+  for (const char* algorithm : {"allreduce", "centralized", "d2", "extra", "fedavg",
+                                "gradient_tracking", "push_pull", "server"})
     for (const bool by_samples : {false, true}) {
       CAPTURE(algorithm);
       CAPTURE(by_samples);
@@ -77,7 +77,8 @@ TEST_CASE("weights by samples are refused where the steps or the rule would not 
   CHECK(weights_refusal({"optimizer.kind=adam"}) == adam);
   CHECK(weights_refusal(
             {"optimizer.kind=adam", "algorithm.kind=diloco", "topology.kind=complete"}) == adam);
-  for (const char* algorithm : {"allreduce", "centralized", "gradient_tracking", "server"})
+  for (const char* algorithm :
+       {"allreduce", "centralized", "gradient_tracking", "push_pull", "server"})
     CHECK(weights_refusal({"optimizer.kind=adam", fmt::format("algorithm.kind={}", algorithm)}) ==
           "");
   const Folder folder;

@@ -7,12 +7,20 @@ is the paper's form.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from iteration_test_util import (
+    DECAY,
+    DECAYED,
+    LAZY,
+    OF_CORRECTIONS,
+    TOLERANCE,
+    check_iteration,
+    lazy_ring,
+)
 from softmax_problem import PEERS, RATE, UNEVEN, Problem, Rows, edge_list
 
 
@@ -24,43 +32,6 @@ def problem(
     problem = Problem(gossamer, tmp_path_factory.mktemp("classes"))
     problem.weights = request.param
     return problem
-
-
-ROUNDS, TOLERANCE = 200, 1e-6
-# A correction, of the size of a step, is rounded to float32 in each round, and stays.
-OF_CORRECTIONS = 2e-6
-
-
-def check_iteration(
-    problem: Problem,
-    step: Callable[[int], Rows],
-    algorithm: str,
-    topology: str,
-    *sets: str,
-    rounds: int = ROUNDS,
-    tolerance: float = TOLERANCE,
-) -> None:
-    """Compares the program with `step`, the models after round t, in the first and last rounds."""
-    for t in range(rounds):
-        x = step(t)
-        if t < 3 or t == rounds - 1:
-            actual = problem.run(algorithm, topology, t + 1, *sets)
-            errors = np.linalg.norm(actual - x, axis=1) / np.linalg.norm(x, axis=1)
-            assert errors.max() <= tolerance, f"round {t + 1}: {errors}"
-
-
-def lazy_ring() -> Rows:
-    w = np.zeros((PEERS, PEERS))
-    for i in range(PEERS):
-        w[i, i], w[i, i - 1], w[i, (i + 1) % PEERS] = 2 / 3, 1 / 6, 1 / 6
-    return w
-
-
-LAZY = "topology.lazy=true"
-# Without a decay, softmax regression has directions along which nothing pulls a model back, and
-# float32's rounding adds up along them: test_nothing_moves_where_no_gradient_points.
-DECAY = 0.1
-DECAYED = f"optimizer.weight_decay={DECAY}"
 
 
 @pytest.mark.parametrize("order", ["atc", "awc"])
@@ -162,22 +133,6 @@ def test_nothing_moves_where_no_gradient_points(problem: Problem, kind: str) -> 
     assert np.linalg.norm(end - start) / np.linalg.norm(start) < 5e-3
 
 
-def test_quasi_global_momentum(problem: Problem) -> None:
-    """Lin et al. 2021, Alg. 1: m follows (x − x⁺)/γ."""
-    w, x, mu = lazy_ring(), problem.start, 0.9
-    m = np.zeros_like(x)
-
-    def step(_: int) -> Rows:
-        nonlocal x, m
-        following = w @ (x - RATE * (problem.gradients(x) + DECAY * x + mu * m))
-        m = mu * m + (1 - mu) * (x - following) / RATE
-        x = following
-        return x
-
-    sets = (LAZY, DECAYED, f"algorithm.momentum={mu}")
-    check_iteration(problem, step, "qg_momentum", "ring", *sets)
-
-
 def test_choco_without_a_codec(problem: Problem) -> None:
     """Koloskova et al. 2019, Alg. 2, with Q the identity: x⁺ = u + γ_c (W − I) u.
 
@@ -236,6 +191,31 @@ def test_push_sum(problem: Problem, kind: str) -> None:
     check_iteration(problem, step, kind, "file", *edge_list(problem, "uneven", UNEVEN))
 
 
+def test_push_pull(problem: Problem) -> None:
+    """Pu et al. 2021, Alg. 1: x⁺ = A (x − γ y), y⁺ = B y + ∇f(x⁺) − ∇f(x), y₀ = ∇f(x₀).
+
+    B has equal weights in its columns, and A is B with its rows divided by their sums.
+    """
+    b = np.eye(PEERS)
+    for sender, receiver in UNEVEN:
+        b[receiver, sender] = 1
+    b /= b.sum(axis=0)
+    a = b / b.sum(axis=1, keepdims=True)
+    assert np.abs(a.sum(axis=0) - 1).max() > 0.05  # only its rows sum to 1
+    x = problem.start
+    y = g = problem.gradients(x)
+
+    def step(_: int) -> Rows:
+        nonlocal x, y, g
+        x = a @ (x - RATE / 2 * y)
+        fresh = problem.gradients(x)
+        y, g = b @ y + fresh - g, fresh
+        return x
+
+    sets = (*edge_list(problem, "uneven", UNEVEN), f"optimizer.rate={RATE / 2}")
+    check_iteration(problem, step, "push_pull", "file", *sets)
+
+
 @pytest.mark.parametrize("kind", ["path", "binary_tree", "star"])
 def test_relay_sgd(problem: Problem, kind: str) -> None:
     parents = {"path": lambda i: i - 1, "binary_tree": lambda i: (i - 1) // 2, "star": lambda _: 0}[
@@ -291,6 +271,38 @@ def test_diloco(problem: Problem) -> None:
         "complete",
         "algorithm.local_steps=5",
         f"optimizer.momentum={inner}",
+        DECAYED,
+    )
+
+
+def test_sparseloco(problem: Problem) -> None:
+    """Sarfi et al. 2025: the largest values of decayed errors and ways are sent, the rest kept."""
+    decay, outer_rate, kept = 0.95, 0.8, 14  # a quarter of 54 values
+    x = problem.start
+    error = np.zeros_like(x)
+
+    def step(_: int) -> Rows:
+        nonlocal x, error
+        theta, _v = problem.local_steps(x, 5, decay=DECAY)
+        error = decay * error + x - theta
+        sent = np.zeros_like(error)
+        for own, chosen in zip(error, sent, strict=True):
+            largest = np.argsort(-np.abs(own))[:kept]
+            chosen[largest] = own[largest]
+        error = error - sent
+        x = x - outer_rate * sent.mean(axis=0)
+        return x
+
+    check_iteration(
+        problem,
+        step,
+        "sparseloco",
+        "complete",
+        "run.init=same",
+        "algorithm.local_steps=5",
+        f"algorithm.outer_rate={outer_rate}",
+        "codec.kind=topk",
+        "codec.fraction=0.25",
         DECAYED,
     )
 
