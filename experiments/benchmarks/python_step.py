@@ -4,10 +4,11 @@
 
 Three comparisons, each in interleaved pairs, on the CPU, one thread of arithmetic per process:
 
-- ring: 4 processes over loopback TCP. A step is SGD with a given gradient and a mix with both
-  neighbours. The baseline is torch.distributed over gloo, as in gloo_ring.py: the parameters are
-  views of one row, which isend() sends, and three in-place passes average. Steps per second of the
-  slowest process. Both ends must hold the same values.
+- ring: 4 processes, which read each other's rows in shared memory. A step is SGD with a given
+  gradient and a mix with both neighbours. The baseline is torch.distributed over gloo and loopback
+  TCP, as in gloo_ring.py: the parameters are views of one row, which isend() sends, and three
+  in-place passes average. Steps per second of the slowest process. Both ends must hold the same
+  values.
 - alone: one process without neighbours trains a perceptron on batches of 32: forward, backward and
   step. The baseline is the same loop with the plain SGD optimizer.
 - hidden: 2 processes whose training takes 0.25 s and no processor, as on an accelerator (they

@@ -17,7 +17,8 @@ def step_together(replicas: Sequence[Replica], rows: Sequence[Any]) -> None:
     joint = joint_optimizer([replica.optimizer for replica in replicas])
     if joint is None:
         for replica, row in zip(replicas, rows, strict=True):
-            replica.local_step(row)
+            replica.local_step()
+            replica.store(row)
         return
     with ExitStack() as stack:
         for replica in replicas:

@@ -5,6 +5,7 @@ from typing import Any
 import torch
 
 from gossamer._core import Error
+from gossamer.staging import on_host
 
 Own = tuple[torch.Tensor, torch.Tensor | None]  # the values and the gradient of a parameter
 
@@ -13,8 +14,8 @@ class Master:
     """A parameter, and the float32 tensor in which its optimizer steps.
 
     The master of a parameter on the CPU is a view of a row. On another device it is a buffer there,
-    which is copied from and to the row. A float32 parameter is its master; one of another precision
-    is rounded from it.
+    which the replica copies from and to the row. A float32 parameter is its master; one of another
+    precision is rounded from it.
     """
 
     def __init__(self, parameter: torch.Tensor, name: str) -> None:
@@ -23,7 +24,7 @@ class Master:
         self.parameter, self.name = parameter, name
         self.shape, self.device = parameter.shape, parameter.device
         self.exact = parameter.dtype == torch.float32
-        self.in_place = parameter.device.type == "cpu"
+        self.in_place = on_host(parameter.device)
         self.tensor = self._own_tensor()
 
     def values(self) -> torch.Tensor:
@@ -40,20 +41,18 @@ class Master:
         wrapped: torch.Tensor = local.to(self.device)
         return wrapped
 
+    def copied(self) -> torch.Tensor:
+        """The tensor that is copied from and to the row, unless in_place."""
+        return self.tensor
+
     def take(self, view: torch.Tensor) -> None:
-        """The parameter takes the values of its part of a row."""
+        """The parameter takes the values of its part of a row, which copied() has already."""
         if self.in_place:
             self.tensor = view
-        else:
-            self.tensor.copy_(view)
         if self.exact:
             self.parameter.data = self.tensor
         else:
             self.parameter.data.copy_(self.tensor)
-
-    def store(self, view: torch.Tensor) -> None:
-        if not self.in_place:
-            view.copy_(self.tensor)
 
     def bind(self) -> Own:
         """The parameter is its master, without gradient, until unbind(), which takes the result."""
@@ -142,11 +141,11 @@ class ShardMaster(Master):
         )
         return wrapped
 
-    def take(self, view: torch.Tensor) -> None:
-        self.values().copy_(view)
+    def copied(self) -> torch.Tensor:
+        return self.values()
 
-    def store(self, view: torch.Tensor) -> None:
-        view.copy_(self.values())
+    def take(self, view: torch.Tensor) -> None:
+        """The local tensor has the values already."""
 
     def bind(self) -> Own:
         gradient = self.parameter.grad

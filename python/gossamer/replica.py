@@ -10,6 +10,7 @@ import torch
 
 from gossamer._core import Error
 from gossamer.masters import Master, ShardMaster, local_parts, master_of
+from gossamer.staging import Copy, Stager
 
 BUFFERS = ("refuse", "keep", "mix")
 
@@ -42,7 +43,8 @@ class Replica:
         self._length = sum(master.shape.numel() for master in self.masters)
         self._length += sum(buffer.numel() for _, buffer in self.buffers)
         self._listed = self._parameter_ids()
-        self._views: dict[int, list[torch.Tensor]] = {}
+        self._views: dict[int, tuple[torch.Tensor, list[torch.Tensor]]] = {}
+        self._stager = Stager()
 
     @property
     def rate(self) -> float:
@@ -68,44 +70,64 @@ class Replica:
         self.write_initial(row)
         return bytes(row.numpy().tobytes())
 
+    @torch.no_grad()
     def take_copy(self, x: Any) -> None:
         """take() of a row that does not last: the parameters own their memory afterwards."""
-        self._take([part.clone() for part in self._split(x)])
-
-    def take(self, x: Any) -> None:
-        """The parameters, and the mixed buffers, take the values of x."""
-        self._take(self._parts(x))
+        parts = [part.clone() for part in self._split(x)]
+        for target, part in self._master_copies(parts) + self._buffer_copies(parts):
+            target.copy_(part)
+        self._adopt(parts)
 
     @torch.no_grad()
-    def write_gradient(self, row: Any) -> None:
-        for master, view in zip(self.masters, self._parts(row), strict=False):
-            gradient = master.gradient()
-            if gradient is None:
+    def take(self, x: Any) -> None:
+        """The parameters, and the mixed buffers, take the values of x, which must not change until
+        store() or write_gradient()."""
+        row, parts = self._row(x)
+        self._stager.push(row, self._master_copies(parts) + self._buffer_copies(parts))
+        self._adopt(parts)
+
+    @torch.no_grad()
+    def write_gradient(self, gradient: Any) -> None:
+        row, parts = self._row(gradient)
+        copies: list[Copy] = []
+        for index, view in enumerate(parts):
+            own = self.masters[index].gradient() if index < len(self.masters) else None
+            if own is None:  # of a parameter that has none, or of a buffer
                 view.zero_()
             else:
-                view.copy_(gradient.to_dense() if gradient.is_sparse else gradient)
-        for _, view in self._buffer_parts(row):
-            view.zero_()
+                copies.append((view, own.to_dense() if own.is_sparse else own))
+        self._stager.pull(row, copies)
 
     @torch.no_grad()
-    def local_step(self, x: Any) -> None:
-        """One step of the optimizer with the gradients of the parameters, which hold x."""
+    def local_step(self) -> None:
+        """One step of the optimizer with the gradients of the parameters. A row has the new values
+        after store()."""
         with self.stepping([master.parameter.grad for master in self.masters]):
             self.optimizer.step()
-        self.store(x)
 
     @torch.no_grad()
     def update(self, x: Any, gradient: Any) -> None:
         """One step of the optimizer on x with the gradient of a row."""
-        for master, view in zip(self.masters, self._parts(x), strict=False):
-            master.take(view)
-        gradients = [
-            master.wrap(view)
-            for master, view in zip(self.masters, self._parts(gradient), strict=False)
-        ]
-        with self.stepping(gradients):
+        row, parts = self._row(x)
+        self._stager.push(row, self._master_copies(parts))  # buffers are newer than x
+        self._adopt(parts)
+        with self.stepping(self._gradients(gradient)):
             self.optimizer.step()
         self.store(x)
+
+    def _gradients(self, gradient: Any) -> list[torch.Tensor]:
+        """The parts of a row with a gradient, each where its parameter is."""
+        row, parts = self._row(gradient)
+        copies: list[Copy] = []
+        gradients = []
+        for master, part in zip(self.masters, parts, strict=False):
+            local = part
+            if not master.in_place:
+                local = torch.empty_like(part, device=master.device)
+                copies.append((local, part))
+            gradients.append(master.wrap(local))
+        self._stager.push(row, copies)
+        return gradients
 
     @contextmanager
     def stepping(self, gradients: Sequence[torch.Tensor | None]) -> Iterator[None]:
@@ -118,12 +140,12 @@ class Replica:
             for master in self.masters:
                 master.parameter.grad = None
 
-    def store(self, row: Any) -> None:
+    @torch.no_grad()
+    def store(self, x: Any) -> None:
         """The row takes the values that no view of it has: of other devices, and of buffers."""
-        for master, view in zip(self.masters, self._parts(row), strict=False):
-            master.store(view)
-        for (_, buffer), view in self._buffer_parts(row):
-            view.copy_(buffer)
+        row, parts = self._row(x)
+        copies = self._master_copies(parts) + self._buffer_copies(parts)
+        self._stager.pull(row, [(part, tensor) for tensor, part in copies])
 
     def state(self) -> dict[str, Any]:
         """What the row lacks: the state of the optimizer, and buffers that are not mixed."""
@@ -144,6 +166,7 @@ class Replica:
             buffer.copy_(saved[name])
 
     def release(self) -> None:
+        self._stager.release()
         for master in self.masters:
             master.release()
         self._views.clear()
@@ -192,13 +215,12 @@ class Replica:
     def _parameter_ids(self) -> list[int]:
         return [id(p) for group in self.optimizer.param_groups for p in group["params"]]
 
-    def _parts(self, row: Any) -> list[torch.Tensor]:
-        """The parts of one of the run's rows. They are few, and last, so the parts are kept."""
+    def _row(self, row: Any) -> tuple[torch.Tensor, list[torch.Tensor]]:
+        """One of the run's rows, and its parts. They are few, and last, so both are kept."""
         flat = torch.from_dlpack(row)
-        parts = self._views.get(flat.data_ptr())
-        if parts is None:
-            parts = self._views[flat.data_ptr()] = self._split(flat)
-        return parts
+        if flat.data_ptr() not in self._views:
+            self._views[flat.data_ptr()] = flat, self._split(flat)
+        return self._views[flat.data_ptr()]
 
     def _split(self, row: Any) -> list[torch.Tensor]:
         """Views of the parts of a row, by tensor."""
@@ -208,15 +230,24 @@ class Replica:
         lengths = [shape.numel() for shape in shapes]
         return [part.view(shape) for part, shape in zip(flat.split(lengths), shapes, strict=True)]
 
-    def _buffer_parts(self, row: Any) -> Iterable[tuple[tuple[str, torch.Tensor], torch.Tensor]]:
-        return zip(self.buffers, self._parts(row)[len(self.masters) :], strict=True)
+    def _master_copies(self, parts: list[torch.Tensor]) -> list[Copy]:
+        """The tensors that are copied from parts of a row."""
+        return [
+            (master.copied(), part)
+            for master, part in zip(self.masters, parts, strict=False)
+            if not master.in_place
+        ]
 
-    @torch.no_grad()
-    def _take(self, parts: list[torch.Tensor]) -> None:
+    def _buffer_copies(self, parts: list[torch.Tensor]) -> list[Copy]:
+        return [
+            (buffer, part)
+            for (_, buffer), part in zip(self.buffers, parts[len(self.masters) :], strict=True)
+        ]
+
+    def _adopt(self, parts: list[torch.Tensor]) -> None:
+        """The parameters take the values that their masters have after the copies."""
         for master, part in zip(self.masters, parts, strict=False):
             master.take(part)
-        for (_, buffer), part in zip(self.buffers, parts[len(self.masters) :], strict=True):
-            buffer.copy_(part)
 
 
 def first_not_finite(tensors: Iterable[tuple[str, torch.Tensor | None]]) -> str | None:

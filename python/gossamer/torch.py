@@ -122,10 +122,11 @@ class Optimizer(PeerLoop, torch.optim.Optimizer):
         request.set_rate(replica.rate)
         self._handler.steps += 1
         if request.operation == "local_steps":
-            replica.local_step(request.x)
+            replica.local_step()
             self._steps_left -= 1
             if self._steps_left > 0:
                 return loss
+            replica.store(request.x)
         else:
             replica.write_gradient(request.gradient)
         self._complete()

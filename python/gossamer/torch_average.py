@@ -1,10 +1,12 @@
 """Averaging of PyTorch tensors (gossamer.torch.Averager)."""
 
+from functools import cached_property
 from typing import Any
 
 import torch
 
 from gossamer import average
+from gossamer.staging import Stager
 
 
 class Averager(average.Averager):
@@ -13,6 +15,23 @@ class Averager(average.Averager):
     The tensors may be on any device, and may be parameters: `model.state_dict()` without integer
     tensors, or `dict(model.named_parameters())`.
     """
+
+    def close(self) -> None:
+        """Leaves the network. The tensors keep their values."""
+        self._stager.release()
+        super().close()
+
+    @cached_property
+    def _stager(self) -> Stager:
+        return Stager()
+
+    def _store(self, row: Any) -> None:
+        copies = [(part, tensor.detach()) for part, tensor in self._parts(row)]
+        self._stager.pull(self._flat(row), copies)
+
+    def _take(self, row: Any) -> None:
+        copies = [(tensor.detach(), part) for part, tensor in self._parts(row)]
+        self._stager.push(self._flat(row), copies)
 
     def _problem(self, tensor: Any) -> str | None:
         if not isinstance(tensor, torch.Tensor):
@@ -30,9 +49,6 @@ class Averager(average.Averager):
 
     def _flat(self, row: Any) -> Any:
         return torch.from_dlpack(row)
-
-    def _assign(self, target: Any, source: Any) -> None:
-        target.detach().copy_(source.detach())
 
     def _is_finite(self, tensor: Any) -> bool:
         return bool(torch.isfinite(tensor).all())

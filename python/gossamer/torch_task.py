@@ -83,10 +83,13 @@ class Task(RequestHandler):
         if request.operation == "initialise":
             replica.write_initial(request.x)
         elif request.operation == "local_steps":
+            replica.take(request.x)
             for step in range(request.step, request.step + request.steps):
                 self._backward(module, replica, request, step)
-                replica.local_step(request.x)
+                replica.local_step()
+            replica.store(request.x)
         elif request.operation == "gradient":
+            replica.take(request.x)
             self._backward(module, replica, request, request.step)
             replica.write_gradient(request.gradient)
         elif request.operation == "update":
@@ -142,7 +145,6 @@ class Task(RequestHandler):
     def _backward(
         self, module: torch.nn.Module, replica: Replica, request: _core.Request, step: int
     ) -> None:
-        replica.take(request.x)
         for master in replica.masters:
             master.parameter.grad = None
         self._seed_random(f"{request.shard_of} {step}")

@@ -47,7 +47,8 @@ struct AxpyRequest {
   void visit_memory(auto&& memory) const { memory.writes(y).reads(x); }
 };
 
-/// out ← out + factor · (a − b). `out` may be a or b itself, but overlaps neither of them partly.
+/// out ← out + factor · (a − b), and then copy ← out, if there is a copy. `out` and `copy` are
+/// different rows. Each of them may be a or b itself, but overlaps neither of them partly.
 template <class Real>
 struct DifferenceRequest {
   Real* out = nullptr;
@@ -55,8 +56,13 @@ struct DifferenceRequest {
   const Real* b = nullptr;
   std::size_t length = 0;
   Real factor = 1;
+  Real* copy = nullptr;  ///< or null
 
-  void visit_memory(auto&& memory) const { memory.writes(out).reads(a, b); }
+  void visit_memory(auto&& memory) const {
+    memory.writes(out);
+    if (copy != nullptr) memory.writes(copy);
+    memory.reads(a, b);
+  }
 };
 
 /// y ← factor · y.

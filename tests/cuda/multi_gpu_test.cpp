@@ -153,6 +153,16 @@ TEST_CASE_TEMPLATE("GPUs: operations on rows of several GPUs have the CPU's bits
     both(
         *device, cpu, kPeers,
         [&](std::size_t p, bool on_cpu) {
+          return DifferenceRequest<Real>{.out = at(z, p, on_cpu),
+                                         .a = at(x, p + 1, on_cpu),
+                                         .b = at(y, p + 2, on_cpu),
+                                         .length = length,
+                                         .copy = at(y, p + 2, on_cpu)};
+        },
+        kExecute);
+    both(
+        *device, cpu, kPeers,
+        [&](std::size_t p, bool on_cpu) {
           return CopyRequest<Real>{at(z, p + 1, on_cpu), at(copied, p, on_cpu), length};
         },
         kExecute);

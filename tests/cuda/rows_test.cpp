@@ -172,6 +172,19 @@ TEST_CASE_TEMPLATE("GPU: axpy, add_difference, scale, divide, copy, fill", Real,
     const DifferenceRequest<double> cpu_itself[] = {
         {x.cpu.data(), x.cpu.data(), y.cpu.data(), length}};
     both(itself, cpu_itself);
+    // z ← z + (x − y) and a copy beside it; then x ← x + (y − z), and y is the copy.
+    const DifferenceRequest<Real> beside[] = {
+        {z.on_gpu.get(), x.on_gpu.get(), y.on_gpu.get(), length, Real(0.5), copied.on_gpu.get()}};
+    const DifferenceRequest<double> cpu_beside[] = {
+        {z.cpu.data(), x.cpu.data(), y.cpu.data(), length, 0.5, copied.cpu.data()}};
+    both(beside, cpu_beside);
+    const DifferenceRequest<Real> onto_input[] = {
+        {x.on_gpu.get(), y.on_gpu.get(), z.on_gpu.get(), half, Real(0.25), y.on_gpu.get()},
+        {z.on_gpu.get(), x.on_gpu.get(), x.on_gpu.get(), 0}};
+    const DifferenceRequest<double> cpu_onto_input[] = {
+        {x.cpu.data(), y.cpu.data(), z.cpu.data(), half, 0.25, y.cpu.data()},
+        {z.cpu.data(), x.cpu.data(), x.cpu.data(), 0}};
+    both(onto_input, cpu_onto_input);
     const ScaleRequest<Real> scale[] = {{Real(0.3), y.on_gpu.get(), half},
                                         {Real(-1.5), z.on_gpu.get(), length}};
     const ScaleRequest<double> cpu_scale[] = {{static_cast<double>(Real(0.3)), y.cpu.data(), half},

@@ -200,26 +200,31 @@ TEST_CASE("local steps: H steps a round are H steps") {
 }
 
 TEST_CASE("adapt-while-communicate is x + γ-steps added to the mixed row") {
-  // One round on two peers, by hand: x⁺ = mix(x) − γ (x − b).
+  // Rounds on two peers, by hand: x⁺ = mix(x) − γ (x − b).
+  constexpr Round kRounds = 4;
   PullTrainer trainer(2, 3, 0.5F);
   Network network("path", 2, 3);
-  Network local("path", 2, 3);
-  network.run("dpsgd", {{"order", std::string("awc")}}, 1, &trainer);
-  const auto mixed = mixed_in_double(network.matrices(), network.start, 1);
-  // The local step alone, from a peer without in-neighbours.
-  for (int i = 0; i < 2; ++i) {
-    const auto index = static_cast<std::size_t>(i);
-    TrainRequest request;
-    std::vector<float> x = network.start[index], gradient(3);
-    request.shard_of = i;
-    request.x = x;
-    request.gradient = gradient;
-    TrainRequest* requests[] = {&request};
-    trainer.run(TrainOperation::local_steps, requests);
-    for (std::size_t k = 0; k < 3; ++k)
-      CHECK(network.rows[index][k] ==
-            doctest::Approx(mixed[index][k] + x[k] - network.start[index][k]).epsilon(1e-5));
+  network.run("dpsgd", {{"order", std::string("awc")}}, kRounds, &trainer);
+  std::vector<std::vector<float>> rows = network.start;
+  for (Round t = 0; t < kRounds; ++t) {
+    const auto mixed = mixed_in_double(network.matrices(), rows, 1);
+    for (int i = 0; i < 2; ++i) {
+      const auto index = static_cast<std::size_t>(i);
+      TrainRequest request;
+      std::vector<float> x = rows[index], gradient(3);
+      request.shard_of = i;
+      request.step = t;
+      request.x = x;
+      request.gradient = gradient;
+      TrainRequest* requests[] = {&request};
+      trainer.run(TrainOperation::local_steps, requests);
+      for (std::size_t k = 0; k < 3; ++k)
+        rows[index][k] = static_cast<float>(mixed[index][k] + x[k] - rows[index][k]);
+    }
   }
+  for (std::size_t i = 0; i < 2; ++i)
+    for (std::size_t k = 0; k < 3; ++k)
+      CHECK(network.rows[i][k] == doctest::Approx(rows[i][k]).epsilon(1e-5));
 }
 
 namespace {

@@ -43,6 +43,20 @@ TEST_CASE_TEMPLATE("row operations, several requests at once", Real, float, doub
   const DifferenceRequest<Real> onto_itself[] = {{y.data(), y.data(), x.data(), 3}};  // y ← 2y − x
   device.execute(onto_itself);
   CHECK(y == std::vector<Real>{23, 46, 69});
+  std::vector<Real> a(19), b(19), sum(19), copy(19);  // whole packs and a remainder
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    a[i] = Real(i) + Real(0.5);
+    b[i] = Real(2 * i);
+    sum[i] = Real(100 + i);
+  }
+  std::vector<Real> expected = sum, onto_a = a, sum_beside_a = sum;
+  const DifferenceRequest<Real> plain[] = {{expected.data(), a.data(), b.data(), 19, Real(0.75)}};
+  device.execute(plain);
+  const DifferenceRequest<Real> copied[] = {
+      {sum.data(), a.data(), b.data(), 19, Real(0.75), copy.data()},
+      {sum_beside_a.data(), onto_a.data(), b.data(), 19, Real(0.75), onto_a.data()}};
+  device.execute(copied);
+  for (const auto* result : {&sum, &copy, &sum_beside_a, &onto_a}) CHECK(*result == expected);
   const ScaleRequest<Real> scale[] = {{0.5, y.data(), 2}};
   device.execute(scale);
   CHECK(y == std::vector<Real>{11.5, 23, 69});

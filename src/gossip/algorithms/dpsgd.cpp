@@ -54,16 +54,18 @@ class Dpsgd final : public Algorithm {
     co_await node.mix(t, kX);
   }
 
-  // u ← x after H local steps, while x is being mixed;  x ← mix(x) + (u − x)
+  // u ← x after H local steps, while x is being mixed;  x ← mix(x) + (u − x), which u takes too:
+  // neither training nor the exchange of the next round waits for a copy.
   task<void> awc(Node& node, Round t) const {
     const std::span<float> u = node.row(kLocal);
-    co_await node.copy(node.x(), u);
+    if (!node.holds_x(kLocal)) co_await node.copy(node.x(), u);  // the last round ends with u = x
+    node.forget_copy();
     node.begin_local_steps(u, steps_);
     co_await node.begin_mix(t, kX);  // waits for neighbours that still read the last row
     while (node.local_steps_running()) co_await node.wait_event();
     const std::span<const float> before = node.x();
     co_await node.finish_mix(kX);
-    co_await node.add_difference(node.x(), u, before);
+    co_await node.add_difference_to_x(u, before, kLocal);
   }
 
   int steps_;

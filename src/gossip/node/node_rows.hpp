@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -54,6 +55,19 @@ class NodeRows {
                       float factor = 1.0F) {
     return exchange_.compute().add_difference({out.data(), a.data(), b.data(), out.size(), factor});
   }
+  /// x ← x + (a − b), and copy ← x in the same pass over memory. `copy` is a row k that does not
+  /// survive a round; holds_x(k) is true from now on.
+  auto add_difference_to_x(std::span<const float> a, std::span<const float> b, int copy) {
+    copy_of_x_ = copy;
+    const std::span<float> x = this->x();
+    return exchange_.compute().add_difference(
+        {x.data(), a.data(), b.data(), x.size(), 1.0F, row(copy).data()});
+  }
+  /// Whether row k is known to hold the values of x, because the last round wrote them to both.
+  /// The algorithm calls forget_copy() before one of the rows is written again; x is written by
+  /// nothing else once the first round has begun.
+  bool holds_x(int k) const { return copy_of_x_ == k; }
+  void forget_copy() { copy_of_x_.reset(); }
   /// y ← y + factor · x
   auto axpy(float factor, std::span<const float> x, std::span<float> y) {
     return exchange_.compute().axpy({factor, x.data(), y.data(), y.size()});
@@ -105,6 +119,7 @@ class NodeRows {
   std::vector<std::unique_ptr<MixedRow>> rows_;
   LeasedRow gradient_row_;
   std::vector<std::uint64_t> counters_;
+  std::optional<int> copy_of_x_;
 };
 
 }  // namespace gossamer::gossip

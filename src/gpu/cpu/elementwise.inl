@@ -71,6 +71,28 @@ void add_difference(Real factor, Real* out, const Real* a, const Real* b, std::s
   for (std::size_t i = 0; i < length; ++i) out[i] += factor * (a[i] - b[i]);
 }
 
+/// In packs: a loop that the compiler vectorises checks that no output is an input, and is slow
+/// where one is.
+template <class Real>
+void add_difference_and_copy(Real factor, Real* out, const Real* a, const Real* b, Real* copy,
+                             std::size_t length) {
+  const Pack<Real> factors = spread<Real>(factor);
+  for_packs<Real>(
+      length,
+      [&](std::size_t i) {
+        const Pack<Real> sum =
+            load<Real>(out + i) + factors * (load<Real>(a + i) - load<Real>(b + i));
+        store<Real>(out + i, sum);
+        store<Real>(copy + i, sum);
+      },
+      [&](std::size_t i, int count) {
+        const Pack<Real> sum =
+            load(out + i, count) + factors * (load(a + i, count) - load(b + i, count));
+        store(out + i, sum, count);
+        store(copy + i, sum, count);
+      });
+}
+
 template <class Real>
 void scale(Real factor, Real* y, std::size_t length) {
   for (std::size_t i = 0; i < length; ++i) y[i] *= factor;

@@ -71,6 +71,9 @@ struct Kernels {
   void (*mix)(const BasicMixRequest<Real>&, bool streaming, std::size_t ahead);
   void (*axpy)(Real factor, const Real* x, Real* y, std::size_t length);
   void (*add_difference)(Real factor, Real* out, const Real* a, const Real* b, std::size_t length);
+  /// The same, and copy ← out in the same pass over memory.
+  void (*add_difference_and_copy)(Real factor, Real* out, const Real* a, const Real* b, Real* copy,
+                                  std::size_t length);
   void (*scale)(Real factor, Real* y, std::size_t length);
   void (*divide)(const Real* x, Real divisor, Real* out, std::size_t length);
   void (*update)(const UpdateConstants<Real>&, Real* x, const StateRows<Real>& state, const Real* g,

@@ -14,7 +14,8 @@ void run(const AxpyRequest<Real>& r) {
 }
 template <class Real>
 void run(const DifferenceRequest<Real>& r) {
-  kernels<Real>().add_difference(r.factor, r.out, r.a, r.b, r.length);
+  if (r.copy == nullptr) kernels<Real>().add_difference(r.factor, r.out, r.a, r.b, r.length);
+  else kernels<Real>().add_difference_and_copy(r.factor, r.out, r.a, r.b, r.copy, r.length);
 }
 template <class Real>
 void run(const ScaleRequest<Real>& r) {

@@ -4,6 +4,7 @@ constexpr Kernels<Real> make_table() {
           .mix = mix<Real>,
           .axpy = axpy<Real>,
           .add_difference = add_difference<Real>,
+          .add_difference_and_copy = add_difference_and_copy<Real>,
           .scale = scale<Real>,
           .divide = divide<Real>,
           .update = update<Real>,

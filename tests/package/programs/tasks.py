@@ -34,8 +34,8 @@ def sgd(parameters: object, momentum: float = 0.9) -> torch.optim.Optimizer:
     return torch.optim.SGD(parameters, lr=RATE, momentum=momentum)
 
 
-def torch_task() -> gossip.Task:
-    return gossip.Task(softmax, sgd, batch_of, loss_of, accuracy_of)
+def torch_task(vmap: bool = False) -> gossip.Task:
+    return gossip.Task(softmax, sgd, batch_of, loss_of, accuracy_of, vmap=vmap)
 
 
 class NumpySoftmax:

@@ -25,6 +25,14 @@ struct AddDifference {
     out[0] = plus(in[0], times(factors.v[0], minus(in[1], in[2])));
   }
 };
+struct AddDifferenceAndCopy {
+  static constexpr int kIn = 3, kOut = 2, kFactors = 0;
+  template <class Real>
+  __device__ void operator()(const Real* in, Real* out, const Factors<Real>& factors) const {
+    AddDifference{}(in, out, factors);
+    out[1] = out[0];
+  }
+};
 struct Scale {
   static constexpr int kIn = 1, kOut = 1, kFactors = 1;
   template <class Real>
@@ -192,9 +200,15 @@ void enqueue(StreamContext& context, std::span<const AxpyRequest<Real>> requests
 }
 template <class Real>
 void enqueue(StreamContext& context, std::span<const DifferenceRequest<Real>> requests) {
-  run_rows<Real>(context, requests, AddDifference{}, [](const auto& r) {
-    return RowTask<Real>{.in = {r.out, r.a, r.b}, .out = {r.out}, .factors = {{r.factor}}};
-  });
+  const auto to_task = [](const auto& r) {
+    return RowTask<Real>{.in = {r.out, r.a, r.b},
+                         .out = {r.out, r.copy != nullptr ? r.copy : r.out},
+                         .factors = {{r.factor}}};
+  };
+  const bool copies =
+      std::ranges::any_of(requests, [](const auto& r) { return r.copy != nullptr; });
+  if (copies) run_rows<Real>(context, requests, AddDifferenceAndCopy{}, to_task);
+  else run_rows<Real>(context, requests, AddDifference{}, to_task);
 }
 template <class Real>
 void enqueue(StreamContext& context, std::span<const ScaleRequest<Real>> requests) {
