@@ -67,6 +67,7 @@ def _command(config: dict[str, Any], binary: Path) -> list[str]:
     command += ["-n", str(run["peers"])] if "peers" in run else []
     command += ["--weights", topology.pop("weights", "auto"), "--seed", str(run.get("seed", 0))]
     command += ["--lazy"] if topology.pop("lazy", False) else []
+    command += ["--allow-negative"] if topology.pop("allow_negative", False) else []
     for name, value in topology.items():
         command += ["--set", f"{name}={value if isinstance(value, str) else json.dumps(value)}"]
     return command

@@ -26,7 +26,8 @@ struct TopologyCommand {
   std::string peers = "16";
   std::vector<std::string> values;
   std::string weights = "auto", draw;
-  bool lazy = false, json = false, matrix = false;
+  bool lazy = false, allow_negative = false, json = false, matrix = false;
+  int rounds = 1;
   std::uint64_t parameters = 1000000, seed = 0;
   double decay = 0.9;
 };
@@ -89,7 +90,8 @@ Result<topology::ScheduleRequest> request_of(const TopologyCommand& command,
   // Reading them as a configuration gives the same error messages.
   std::vector<Override> overrides{
       "topology.kind=" + kind, "topology.weights=" + command.weights,
-      std::string("topology.lazy=") + (command.lazy ? "true" : "false")};
+      std::string("topology.lazy=") + (command.lazy ? "true" : "false"),
+      std::string("topology.allow_negative=") + (command.allow_negative ? "true" : "false")};
   for (const std::string& value : command.values)
     if (!several || has_parameter(kind, key_of(value))) overrides.push_back("topology." + value);
   GOSSAMER_TRY(const Config config, load_config("", overrides));
@@ -110,7 +112,7 @@ Result<TopologyAnalysis> analyse(const TopologyCommand& command,
   for (const gossip::RuleKind& rule : gossip::rules::catalog())
     if (rule.least_neighbours)
       analysis.breakdowns.emplace_back(rule.name, rule.most_hostile(fewest));
-  if (command.matrix) analysis.matrices = topology::period_matrices(*schedule);
+  if (command.matrix) analysis.matrices = topology::period_matrices(*schedule, command.rounds);
   analysis.schedule = std::move(schedule);
   return analysis;
 }
@@ -207,9 +209,11 @@ void add_topology(CLI::App& app, int& exit_code) {
       ->allow_extra_args(false);
   topology
       ->add_option("--weights", command->weights,
-                   "auto, metropolis, uniform, best_constant, out_degree or given")
+                   "auto, metropolis, uniform, best_constant, out_degree, in_degree or given")
       ->capture_default_str();
   topology->add_flag("--lazy", command->lazy, "use (I + W) / 2");
+  topology->add_flag("--allow-negative", command->allow_negative,
+                     "accept negative weights of a peer's own row");
   topology
       ->add_option("--parameters", command->parameters, "float32 values in a row, to compute bytes")
       ->capture_default_str()
@@ -222,9 +226,16 @@ void add_topology(CLI::App& app, int& exit_code) {
       ->check(CLI::Range(0.0, topology::kMostDecay));
   topology->add_option("--draw", command->draw, "draw the topologies to this SVG file");
   CLI::Option* json = topology->add_flag("--json", command->json, "print one JSON object per line");
+  CLI::Option* matrix = topology
+                            ->add_flag("--matrix", command->matrix,
+                                       "with --json: include W of each round of the period")
+                            ->needs(json);
   topology
-      ->add_flag("--matrix", command->matrix, "with --json: include W of each round of the period")
-      ->needs(json);
+      ->add_option("--rounds", command->rounds,
+                   "with --matrix: of a random sequence, include so many rounds")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 100000))
+      ->needs(matrix);
   topology->callback([command, &exit_code] {
     auto result = execute(*command);
     exit_code = result.ok() ? *result : print_error(result.error());

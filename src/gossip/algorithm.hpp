@@ -66,11 +66,12 @@ enum class DataWeights {
 /// Requirements and properties of an algorithm.
 struct AlgorithmRequirements {
   bool mixing_matrix = true;  ///< it mixes; else the topology only says which peers are connected
-  bool column_stochastic = false;  ///< a W whose columns sum to 1 is enough: out_degree weights on
-                                   ///< any graph
-  bool fixed_matrix = false;       ///< W must be symmetric and the same in every round,
-  double above = -1;               ///< and its eigenvalues must lie above this
-  bool synchronous = false;        ///< it is defined only with every round's own rows: policy sync
+  /// The sums of W that are enough. Columns: out_degree weights on any graph; rows: in_degree
+  /// weights, with which mixing moves the mean.
+  topology::Stochastic stochastic = topology::Stochastic::doubly;
+  bool fixed_matrix = false;  ///< W must be symmetric and the same in every round,
+  double above = -1;          ///< and its eigenvalues must lie above this
+  bool synchronous = false;   ///< it is defined only with every round's own rows: policy sync
   bool linear_steps = false;  ///< it relies on optimizer steps that are linear in the gradient and
                               ///< the same at any time, unlike Adam's
   DataWeights data_weights = DataWeights::own_gradients;

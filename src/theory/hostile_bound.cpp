@@ -30,6 +30,8 @@ std::optional<HostileBound> hostile_bound(const topology::MixingSchedule& schedu
   if (n < 2 || schedule.period() != 1) return std::nullopt;
   const auto w = schedule.at(0);
   if (!w->symmetric()) return std::nullopt;
+  for (int i = 0; i < n; ++i)
+    if (w->self_weight(i) < 0) return std::nullopt;  // the bound is of weights ≥ 0
   const auto ends = topology::symmetric_ends(*w, schedule.lattice());
   if (!ends) return std::nullopt;
   // √δ is below the positive root of δ + c √δ = γ.

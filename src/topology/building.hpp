@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "base/philox.hpp"
 #include "topology/graph.hpp"
 
 namespace gossamer::topology {
@@ -26,6 +27,18 @@ std::unique_ptr<Topology> weighted_topology(int peers,
 
 /// The static topology with these weights, directed or not: rows complete, as WeightRows are.
 std::unique_ptr<Topology> weighted_topology(WeightRows rows, std::vector<int> lattice = {});
+
+/// a_1, …, a_M in 1..n−1, n ≥ 2, uniform, with replacement; drawn again until with n they have no
+/// common factor, without which a network of these circular shifts would fall apart. The draws are
+/// rounds 0, 1, … of the stream of Purpose::topology, a few of them.
+std::vector<int> draw_shifts(int n, int m, std::uint64_t seed);
+
+/// Whether a graph of n peers with `degree` neighbours each exists.
+bool regular_exists(int n, int degree);
+
+/// One that exists, random; perhaps not connected. A graph that is dense is drawn by the edges that
+/// it lacks. Empty (no peers) where the draw came to no graph, which is rare: draw again.
+Graph draw_regular(int n, int degree, RandomStream& random);
 
 /// The error (invalid) of a kind that cannot be built for `peers`:
 ///   "topology torus cannot be built for 14 peers: <why>; n = 12 or n = 15 works"

@@ -47,14 +47,19 @@ Status check_shape(const WeightRows& w, const Graph& graph, Round round) {
   return {};
 }
 
-Status check_entry(int i, const Neighbour& entry, Edges& edges, Round round) {
+Status check_entry(int i, const Neighbour& entry, Edges& edges, Round round, bool allow_negative) {
   if (entry.peer != i && entry.weight != 0 && !edges.has(entry.peer, i))
     return failed(round, "support",
                   fmt::format("W[{}][{}] = {}, and peer {} is no in-neighbour of peer {}", i,
                               entry.peer, entry.weight, entry.peer, i));
-  if (!std::isfinite(entry.weight) || entry.weight < 0)
+  const bool own = entry.peer == i;
+  if (!std::isfinite(entry.weight) || (entry.weight < 0 && !(own && allow_negative)))
     return failed(round, "entries",
-                  fmt::format("W[{}][{}] = {} is not a weight ≥ 0", i, entry.peer, entry.weight));
+                  fmt::format("W[{}][{}] = {} is not a weight ≥ 0{}", i, entry.peer, entry.weight,
+                              own && std::isfinite(entry.weight)
+                                  ? " (topology.allow_negative = true accepts a negative weight "
+                                    "of a peer's own row)"
+                                  : ""));
   return {};
 }
 
@@ -72,17 +77,20 @@ Status check_sums(const std::vector<long double>& sums, const char* check, Round
 
 }  // namespace
 
-Status check_round(const WeightRows& w, const Graph& graph, Round round, bool only_columns) {
+Status check_round(const WeightRows& w, const Graph& graph, Round round,
+                   const WeightOptions& options) {
   GOSSAMER_TRY_STATUS(check_shape(w, graph, round));
   std::vector<long double> row_sums(w.size(), 0), column_sums(w.size(), 0);
   Edges edges(graph);
   for (std::size_t i = 0; i < w.size(); ++i)
     for (const Neighbour& entry : w[i]) {
-      GOSSAMER_TRY_STATUS(check_entry(static_cast<int>(i), entry, edges, round));
+      GOSSAMER_TRY_STATUS(
+          check_entry(static_cast<int>(i), entry, edges, round, options.allow_negative));
       row_sums[i] += entry.weight;
       column_sums[static_cast<std::size_t>(entry.peer)] += entry.weight;
     }
-  if (!only_columns) GOSSAMER_TRY_STATUS(check_sums(row_sums, "row sum", round, ""));
+  if (!options.only_columns()) GOSSAMER_TRY_STATUS(check_sums(row_sums, "row sum", round, ""));
+  if (options.only_rows()) return {};
   return check_sums(column_sums, "column sum", round,
                     " (algorithm push_sum or push_pull with topology.weights = out_degree takes "
                     "any strongly "

@@ -16,11 +16,12 @@ inline constexpr double kSumTolerance = 1e-12;
 /// names the first check that fails, as here on the left, and where:
 ///   shape         as many rows as peers; each row ascending, each peer 0..n−1 at most once
 ///   support       an off-diagonal entry that is not 0 is an edge of the graph
-///   entries       finite and ≥ 0, the diagonal too
+///   entries       finite and ≥ 0, the diagonal too unless it may be negative
 ///   row sum       1 within kSumTolerance: equal rows stay equal
 ///   column sum    1 within kSumTolerance: nothing is lost or gained, so the mean stays
-/// `only_columns`: rows may sum to anything (push-sum).
-Status check_round(const WeightRows& w, const Graph& graph, Round round, bool only_columns = false);
+/// Of `options` it heeds stochastic() (the sums that are checked) and allow_negative.
+Status check_round(const WeightRows& w, const Graph& graph, Round round,
+                   const WeightOptions& options = {});
 
 /// Checks "joint connectivity": over the given rounds together, along entries that are not 0,
 /// every peer reaches every other. All rounds are of equal peers and have the shape that

@@ -67,7 +67,7 @@ double covariance_variance(const MixingSchedule& schedule, double decay) {
 
 /// Every W of the period; of a random sequence, what its weights promise.
 bool is_doubly_stochastic(const MixingSchedule& schedule) {
-  if (!schedule.weighing().only_columns()) return true;
+  if (schedule.weighing().stochastic() == Stochastic::doubly) return true;
   for (int t = 0; t < std::max(schedule.period(), 1); ++t)
     if (!schedule.at(static_cast<Round>(t))->doubly_stochastic()) return false;
   return schedule.period() > 0;
@@ -118,7 +118,7 @@ double traced_variance(const MixingMatrix& w, double decay) {
 
 /// Simulates Definition A with noise of ±1. The mean is left out, because its variance is known.
 double simulated_variance(const MixingSchedule& schedule, double decay) {
-  const int n = schedule.peers(), period = schedule.period();
+  const int n = schedule.peers(), period = std::max(schedule.period(), 1);
   const auto whole_periods = [period](double rounds) {
     return static_cast<Round>(period) * static_cast<Round>(std::ceil(rounds / period));
   };
@@ -139,8 +139,8 @@ double simulated_variance(const MixingSchedule& schedule, double decay) {
   return (sum / static_cast<double>(counted) + 1 / (1 - decay)) / n;
 }
 
-/// Definition A in expectation: beside the mean, a round adds the noise and multiplies all by
-/// mean_square_factor().
+/// Definition A in expectation, where all peers are alike in law: beside the mean, a round adds the
+/// noise and multiplies all by mean_square_factor().
 double random_variance(const MixingSchedule& schedule, double decay) {
   const int n = schedule.peers();
   const double factor = mean_square_factor(schedule);
@@ -162,7 +162,11 @@ double effective_neighbours(const MixingSchedule& schedule, double decay, bool& 
   if (!is_doubly_stochastic(schedule)) return std::numeric_limits<double>::quiet_NaN();
   const double alone = 1 / (1 - decay);
   if (const auto variance = lattice_variance(schedule, decay)) return alone / *variance;
-  if (schedule.period() == 0) return alone / random_variance(schedule, decay);
+  if (schedule.period() == 0) {
+    sampled = !schedule.law().alike;
+    return alone /
+           (sampled ? simulated_variance(schedule, decay) : random_variance(schedule, decay));
+  }
   const bool exact = schedule.peers() <= kDense;
   sampled = !exact;
   if (schedule.period() == 1 && schedule.at(0)->symmetric())

@@ -17,7 +17,7 @@ inline constexpr double kReduction = 1e-6;
 struct Convergence {
   /// For each round of the period, the least fraction by which it lowers any distance to consensus:
   /// 1 − ‖W_t − 11ᵀ/n‖, 0 where it leaves a peer disconnected. NaN where too costly to find, or
-  /// where W keeps only its columns; empty without a period.
+  /// where W keeps only its columns or its rows; empty without a period.
   std::vector<double> round_gaps;
   std::optional<Round> rounds_to_exact;  ///< from round 0 until every peer has the exact average
                                          ///< (spectrum.hpp); none: never
@@ -38,8 +38,8 @@ struct Convergence {
 ///   1/(1 − γ) / ((1/n) Σ_i λ_i² / (1 − γ λ_i²)):
 /// 1 where no peer mixes, n where all average exactly, and of W's whole spectrum, not of its gap.
 /// Time-varying W: variance averaged over the period. Exact for lattices and up to kDense peers,
-/// else simulated (`sampled` says so). NaN where a W keeps only its columns: what push-sum takes
-/// for the average is then not W's. 0 ≤ γ < 1.
+/// else simulated (`sampled` says so). NaN where a W keeps only its columns, and what push-sum
+/// takes for the average is not W's, or only its rows, and the mean moves. 0 ≤ γ < 1.
 double effective_neighbours(const MixingSchedule& schedule, double decay, bool& sampled);
 
 /// Rows that all peers send in rounds 0..rounds−1; of a random sequence, as many a round as on

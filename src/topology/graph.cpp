@@ -93,6 +93,97 @@ Diameter symmetric_diameter(const Graph& graph, double most_looks) {
   return {longest, true};
 }
 
+/// Colours edges with Δ + 1 colours or fewer, edges of a peer differently (Misra and Gries
+/// 1992). Takes n² integers.
+class EdgeColouring {
+ public:
+  explicit EdgeColouring(const Graph& graph) : peers_(graph.peers()) {
+    for (const auto& out : graph.out)
+      colours_ = std::max(colours_, static_cast<int>(out.size()) + 1);
+    other_.assign(static_cast<std::size_t>(peers_ * colours_), kNone);
+    colour_.assign(static_cast<std::size_t>(peers_ * peers_), kNone);
+    for (int u = 0; u < peers_; ++u)
+      for (const int v : graph.out[static_cast<std::size_t>(u)])
+        if (v > u) add(graph.out[static_cast<std::size_t>(u)], u, v);
+  }
+
+  /// The edges of each colour that is used.
+  std::vector<std::vector<Edge>> matchings() const {
+    std::vector<std::vector<Edge>> found;
+    for (int c = 0; c < colours_; ++c) {
+      std::vector<Edge> matching;
+      for (int u = 0; u < peers_; ++u)
+        if (const int v = other(u, c); v > u) matching.push_back({u, v});
+      if (!matching.empty()) found.push_back(std::move(matching));
+    }
+    return found;
+  }
+
+ private:
+  static constexpr int kNone = -1;
+
+  /// The peer at the other end of u's edge of colour c.
+  int& other(int u, int c) { return other_[static_cast<std::size_t>(u * colours_ + c)]; }
+  int other(int u, int c) const { return other_[static_cast<std::size_t>(u * colours_ + c)]; }
+  int& colour(int u, int v) { return colour_[static_cast<std::size_t>(u * peers_ + v)]; }
+  bool is_free(int u, int c) const { return other(u, c) == kNone; }
+  int free_colour(int u) const {
+    int c = 0;
+    while (!is_free(u, c)) ++c;
+    return c;
+  }
+  void paint(int u, int v, int c) {
+    colour(u, v) = colour(v, u) = c;
+    other(u, c) = v;
+    other(v, c) = u;
+  }
+  void erase(int u, int v) {
+    const int c = colour(u, v);
+    other(u, c) = other(v, c) = kNone;
+    colour(u, v) = colour(v, u) = kNone;
+  }
+
+  /// Swaps colours c and d on the path from u, where c is free.
+  void invert(int u, int c, int d) {
+    std::vector<int> path{u};
+    for (int wanted = d; !is_free(path.back(), wanted); wanted = wanted == d ? c : d)
+      path.push_back(other(path.back(), wanted));
+    for (std::size_t k = 0; k + 1 < path.size(); ++k) erase(path[k], path[k + 1]);
+    for (std::size_t k = 0; k + 1 < path.size(); ++k)
+      paint(path[k], path[k + 1], k % 2 == 0 ? c : d);
+  }
+
+  /// The edge (u, v). A fan of u is v, w_1, w_2, …, neighbours of u, each reached by an edge of u
+  /// whose colour is free at the one before; such colours can move down the fan by one.
+  void add(const std::vector<int>& neighbours, int u, int v) {
+    std::vector<int> fan{v};
+    for (bool grown = true; grown;) {
+      grown = false;
+      for (const int w : neighbours)
+        if (colour(u, w) != kNone && is_free(fan.back(), colour(u, w)) &&
+            std::ranges::find(fan, w) == fan.end()) {
+          fan.push_back(w);
+          grown = true;
+          break;
+        }
+    }
+    const int c = free_colour(u), d = free_colour(fan.back());
+    if (c != d) invert(u, c, d);
+    std::size_t last = 0;
+    while (!is_free(fan[last], d)) ++last;
+    std::vector<int> moved;
+    for (std::size_t k = 1; k <= last; ++k) {
+      moved.push_back(colour(u, fan[k]));
+      erase(u, fan[k]);
+    }
+    for (std::size_t k = 0; k < last; ++k) paint(u, fan[k], moved[k]);
+    paint(u, fan[last], d);
+  }
+
+  int peers_, colours_ = 1;
+  std::vector<int> other_, colour_;
+};
+
 }  // namespace
 
 Graph undirected_graph(int peers, std::span<const Edge> edges) {
@@ -183,6 +274,10 @@ std::optional<Diameter> diameter(const Graph& graph, bool alike, double most_ste
     longest.exact = source + 1 == graph.peers() || source + 1 < looks;
   }
   return longest;
+}
+
+std::vector<std::vector<Edge>> matchings_of(const Graph& graph) {
+  return EdgeColouring(graph).matchings();
 }
 
 std::int64_t count_edges(const Graph& graph) {

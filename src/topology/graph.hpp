@@ -50,6 +50,10 @@ struct Diameter {
 std::optional<Diameter> diameter(const Graph& graph, bool alike = false,
                                  double most_steps = kMostSteps);
 
+/// The edges of an undirected graph in matchings, at most one more than its largest degree; in a
+/// matching, no peer has two edges. Memory is O(n²).
+std::vector<std::vector<Edge>> matchings_of(const Graph& graph);
+
 /// Directed edges.
 std::int64_t count_edges(const Graph& graph);
 

@@ -38,20 +38,36 @@ struct Neighbour {
 /// diagonal included.
 using WeightRows = std::vector<std::vector<Neighbour>>;
 
+/// What is known beforehand of a random sequence, whose rounds are drawn independently of each
+/// other by one law.
+struct RandomLaw {
+  bool undirected = true;  ///< every round's graph
+  /// Rounds draw all peers alike: a round's graph with other names for the peers is as likely as
+  /// that graph, and the squares of W's entries have the same sum in every round.
+  bool alike = true;
+  /// mean_square_factor() (topology/spectrum.hpp) with the weights that `auto` means for the kind,
+  /// of W or of the lazy (I + W)/2; NaN where it is too costly. Empty: it follows from `alike`, or
+  /// is not known.
+  std::function<double(bool lazy)> mean_square_factor;
+};
+
 /// A graph for each round. Immutable; safe to read from any thread.
 class Topology {
  public:
   virtual ~Topology() = default;
   virtual int peers() const = 0;
   /// Rounds after which the sequence repeats; 1 for a static graph; 0 for a seeded random sequence
-  /// without period, whose rounds draw all peers alike: a round's graph with other names for the
-  /// peers is as likely as that graph.
+  /// without period.
   virtual int period() const = 0;
+  /// Of a random sequence.
+  virtual RandomLaw law() const { return {}; }
   /// The graph of round t.
   virtual Graph graph(Round t) const = 0;
   /// The weights that this kind prescribes for round t (weights = "given"); none where any rule may
   /// weigh it. Prescribed or not is the same in every round.
   virtual std::optional<WeightRows> weights(Round) const { return std::nullopt; }
+  /// The rule that weights = "auto" means where the kind prescribes none.
+  virtual std::string automatic() const { return "metropolis"; }
   /// Sides n_1, …, n_k with n_1 ⋯ n_k = peers, where every round looks the same from every peer:
   /// peers numbered along the last side, and adding the same offset to each (every coordinate
   /// modulo its side) leaves the graph and its weights as they are. Empty where no such sides are
@@ -63,6 +79,7 @@ class Topology {
 struct TopologyContext {
   int peers = 0;  ///< 1..kMaximumPeers
   std::uint64_t seed = 0;
+  bool allow_negative = false;  ///< the weights of a peer's own row may be negative
 };
 
 /// The descriptor that a file of topology/kinds/ returns.

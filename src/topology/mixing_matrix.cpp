@@ -67,17 +67,23 @@ const ParameterSet<WeightOptions>& weight_parameters() {
                {.help = "metropolis: 1/(1 + the larger degree of an edge's ends); uniform: 1/(1 + "
                         "the largest degree); best_constant: 2/(λ1 + λn−1) of the Laplacian; "
                         "out_degree: 1/(1 + the sender's out-degree), on any graph, for push_sum "
-                        "and push_pull; given: the weights that the kind or its file prescribes; "
-                        "auto: given if there are any, else metropolis (for push_sum and "
-                        "push_pull: out_degree)",
+                        "and push_pull; in_degree: 1/(1 + the receiver's in-degree), on any "
+                        "graph, for dpsgd, whose mean then moves; given: the weights that the "
+                        "kind or its file prescribes; auto: given if there are any, else "
+                        "metropolis (for push_sum and push_pull: out_degree; for epidemic with "
+                        "local = true: in_degree)",
                 .choices = {"auto", "metropolis", "uniform", "best_constant", "out_degree",
-                            "given"}})
+                            "in_degree", "given"}})
           .add("lazy", &WeightOptions::lazy,
-               {.help = "mix with (I + W)/2: no negative eigenvalues, about half the gap"});
+               {.help = "mix with (I + W)/2: no negative eigenvalues, about half the gap"})
+          .add("allow_negative", &WeightOptions::allow_negative,
+               {.help = "accept a W in which a peer's weight of its own row is negative, as "
+                        "best_constant weights and matcha can have; else it is refused"});
   return set;
 }
 
 bool is_undirected(const MixingSchedule& schedule) {
+  if (schedule.period() == 0) return schedule.law().undirected;
   for (int t = 0; t < schedule.period(); ++t)
     if (!is_symmetric(graph_of(*schedule.at(static_cast<Round>(t))))) return false;
   return true;

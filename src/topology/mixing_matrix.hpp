@@ -59,18 +59,31 @@ using MostSent = std::function<std::uint64_t(const MixingMatrix& w)>;
 /// The graph of W's entries that are not 0.
 Graph graph_of(const MixingMatrix& w);
 
+/// Which sums of W are 1: of its rows, so that equal rows stay equal, and of its columns, so that
+/// the mean over the peers stays.
+enum class Stochastic { doubly, columns, rows };
+
 /// `[topology]`'s keys beside `kind` and the kind's own.
 struct WeightOptions {
-  std::string weights =
-      "auto";         ///< auto | metropolis | uniform | best_constant | out_degree | given
+  std::string weights = "auto";  ///< auto | metropolis | uniform | best_constant | out_degree |
+                                 ///< in_degree | given
   bool lazy = false;  ///< (I + W)/2: all eigenvalues of a symmetric W become non-negative
-  /// What auto means where the kind prescribes no weights: out_degree for an algorithm for which a
-  /// column-stochastic W is enough. No key of its
-  /// own.
+  /// W may have negative entries on its diagonal, as published best constant weights have.
+  bool allow_negative = false;
+  /// What auto means where neither the kind prescribes weights nor `Topology::automatic` says
+  /// otherwise; out_degree for an algorithm for which a column-stochastic W is enough, whatever the
+  /// kind says. No key of its own.
   std::string automatic = "metropolis";
 
+  Stochastic stochastic() const {
+    return weights == "out_degree"  ? Stochastic::columns
+           : weights == "in_degree" ? Stochastic::rows
+                                    : Stochastic::doubly;
+  }
   /// W keeps only its columns: rows need not sum to 1.
-  bool only_columns() const { return weights == "out_degree"; }
+  bool only_columns() const { return stochastic() == Stochastic::columns; }
+  /// W keeps only its rows: columns need not sum to 1.
+  bool only_rows() const { return stochastic() == Stochastic::rows; }
 };
 const ParameterSet<WeightOptions>& weight_parameters();
 
@@ -95,6 +108,9 @@ class MixingSchedule {
   virtual const WeightOptions& weighing() const = 0;
   /// As Topology::lattice().
   virtual const std::vector<int>& lattice() const = 0;
+  /// As Topology::law(). Its mean_square_factor is empty where the weights are not those that the
+  /// law is about.
+  virtual RandomLaw law() const { return {}; }
 };
 
 struct ScheduleRequest {
@@ -119,8 +135,8 @@ Result<std::unique_ptr<MixingSchedule>> make_schedule(std::unique_ptr<Topology> 
                                                       const WeightOptions& options,
                                                       const std::string& identity);
 
-/// In every round of the period, whoever sends to a peer also receives from it. A topology without
-/// a period is taken to be so: random matchings, the only ones, pair peers.
+/// In every round, whoever sends to a peer also receives from it. Of a random sequence its law says
+/// so.
 bool is_undirected(const MixingSchedule& schedule);
 
 /// How many rounds, the first ones, are looked at where a topology has no period: 1000, fewer for

@@ -22,6 +22,7 @@ class RecentRounds final : public MixingSchedule {
   std::string hash() const override { return schedule_.hash(); }
   const WeightOptions& weighing() const override { return schedule_.weighing(); }
   const std::vector<int>& lattice() const override { return schedule_.lattice(); }
+  RandomLaw law() const override { return schedule_.law(); }
 
  private:
   static constexpr std::size_t kKept =

@@ -84,9 +84,11 @@ Result<TopologyReport> examine(const MixingSchedule& schedule, const ScheduleReq
   return report;
 }
 
-std::vector<std::vector<std::vector<double>>> period_matrices(const MixingSchedule& schedule) {
+std::vector<std::vector<std::vector<double>>> period_matrices(const MixingSchedule& schedule,
+                                                              int drawn_rounds) {
+  const int rounds = schedule.period() > 0 ? schedule.period() : drawn_rounds;
   std::vector<std::vector<std::vector<double>>> matrices;
-  for (int t = 0; t < std::max(schedule.period(), 1); ++t) {
+  for (int t = 0; t < rounds; ++t) {
     const Eigen::MatrixXd w = dense(*schedule.at(static_cast<Round>(t)));
     auto& rows = matrices.emplace_back(static_cast<std::size_t>(w.rows()));
     for (Eigen::Index i = 0; i < w.rows(); ++i)

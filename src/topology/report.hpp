@@ -56,8 +56,9 @@ Result<TopologyReport> examine(const MixingSchedule& schedule, const ScheduleReq
                                std::uint64_t parameters, Effort effort = Effort::whole,
                                const MostSent& most_sent = {});
 
-/// [t][i][j] = W_t[i][j] of every round of the period (of one without period, of round 0): what
-/// --matrix prints. n² doubles a round.
-std::vector<std::vector<std::vector<double>>> period_matrices(const MixingSchedule& schedule);
+/// [t][i][j] = W_t[i][j] of every round of the period, of a random sequence of its first
+/// `drawn_rounds`: what --matrix prints. n² doubles a round.
+std::vector<std::vector<std::vector<double>>> period_matrices(const MixingSchedule& schedule,
+                                                              int drawn_rounds = 1);
 
 }  // namespace gossamer::topology

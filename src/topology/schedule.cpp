@@ -25,7 +25,7 @@ Result<WeightRows> weigh_and_check(const Topology& topology, Round round,
                                    const WeightOptions& options) {
   const Graph graph = topology.graph(round);
   GOSSAMER_TRY(WeightRows rows, weigh_round(topology, graph, round, options));
-  GOSSAMER_TRY_STATUS(check_round(rows, graph, round, options.only_columns()));
+  GOSSAMER_TRY_STATUS(check_round(rows, graph, round, options));
   return rows;
 }
 
@@ -108,8 +108,11 @@ class RandomSchedule final : public MixingSchedule {
       : topology_(std::move(topology)),
         options_(std::move(options)),
         lattice_(topology_->lattice()),
+        law_(topology_->law()),
         hash_(hash_hex(
-            fmt::format("{} peers, {}, {}", topology_->peers(), to_string(options_), identity))) {}
+            fmt::format("{} peers, {}, {}", topology_->peers(), to_string(options_), identity))) {
+    if (options_.weights != resolve(*topology_, {}).weights) law_.mean_square_factor = {};
+  }
 
   int peers() const override { return topology_->peers(); }
   int period() const override { return 0; }
@@ -122,17 +125,20 @@ class RandomSchedule final : public MixingSchedule {
   std::string hash() const override { return hash_; }
   const WeightOptions& weighing() const override { return options_; }
   const std::vector<int>& lattice() const override { return lattice_; }
+  RandomLaw law() const override { return law_; }
 
  private:
   std::unique_ptr<Topology> topology_;
   WeightOptions options_;
   std::vector<int> lattice_;
+  RandomLaw law_;
   std::string hash_;
 };
 
 /// The kind, every parameter, given or not, and the seed, in words.
 std::string identity_of(const TopologyKind& kind, const ScheduleRequest& request) {
   std::string identity = fmt::format("{}, seed {}", kind.name, request.context.seed);
+  if (request.weights.allow_negative) identity += ", negative weights allowed";
   for (const ParameterSpec& spec : kind.parameters) {
     const auto given = request.values.find(spec.name);
     const ParameterValue& value =
@@ -179,7 +185,9 @@ Result<std::unique_ptr<MixingSchedule>> make_schedule(const ScheduleRequest& req
                     kind.name, n, kMaximumPeers, 16));
   GOSSAMER_TRY(const ParameterValues values,
                check_values("topology", kind.parameters, request.values));
-  GOSSAMER_TRY(std::unique_ptr<Topology> topology, kind.make(request.context, values));
+  TopologyContext context = request.context;
+  context.allow_negative = request.weights.allow_negative;
+  GOSSAMER_TRY(std::unique_ptr<Topology> topology, kind.make(context, values));
   return make_schedule(std::move(topology), request.weights, identity_of(kind, request));
 }
 

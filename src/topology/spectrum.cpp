@@ -58,8 +58,8 @@ std::optional<double> lattice_period_radius(const MixingSchedule& schedule) {
   return *std::max_element(moduli.begin() + 1, moduli.end());
 }
 
-// The columns of a period's product P sum to 1, so P − 11ᵀ/n has P's eigenvalues with the single 1
-// replaced by 0.
+// The columns or the rows of a period's product P sum to 1, so P − 11ᵀ/n has P's eigenvalues with
+// the single 1 replaced by 0 (Brauer 1952).
 double period_radius(const MixingSchedule& schedule) {
   const int n = schedule.peers();
   RowMatrix product = RowMatrix::Identity(n, n);
@@ -134,12 +134,15 @@ std::optional<double> lowest_eigenvalue(const MixingSchedule& schedule) {
   return ends ? std::optional(ends->low) : std::nullopt;
 }
 
-// E WᵀW has one eigenvalue on all vectors beside consensus, because the peers are alike in law: its
+// Where the peers are alike in law, E WᵀW has one eigenvalue on all vectors beside consensus: its
 // trace without the 1 of consensus, divided by n − 1. The trace is ‖W‖_F², the same in all rounds.
 double mean_square_factor(const MixingSchedule& schedule) {
   const int n = schedule.peers();
   if (n == 1) return 0;
+  const RandomLaw law = schedule.law();
+  if (law.mean_square_factor) return law.mean_square_factor(schedule.weighing().lazy);
   const auto w = schedule.at(0);
+  if (!law.alike || !w->doubly_stochastic()) return std::numeric_limits<double>::quiet_NaN();
   double squares = 0;
   for (int i = 0; i < n; ++i) {
     squares += w->self_weight(i) * w->self_weight(i);
@@ -169,6 +172,9 @@ std::optional<Round> rounds_to_exact(const MixingSchedule& schedule) {
   if (n == 1) return 0;
   if (schedule.period() == 0)  // two peers are a pair in every round
     return n == 2 && mean_square_factor(schedule) == 0 ? std::optional<Round>(1) : std::nullopt;
+  if (schedule.weighing().only_rows())  // what peers agree on need not be the average
+    for (int t = 0; t < schedule.period(); ++t)
+      if (!schedule.at(static_cast<Round>(t))->doubly_stochastic()) return std::nullopt;
   RowMatrix x(n, kVectors);
   for (int v = 0; v < kVectors; ++v)
     x.col(v) = generic_vector(n, static_cast<std::uint64_t>(v)).normalized();

@@ -37,9 +37,11 @@ inline constexpr int kDense = 256, kDenseProduct = 384;
 /// Arnoldi do not settle.
 double spectral_gap(const MixingSchedule& schedule);
 
-/// Of a random sequence, whose rounds draw all peers alike: the factor by which a round multiplies
-/// the squared distance to consensus, in expectation (Boyd, Ghosh, Prabhakar and Shah 2006). For
-/// doubly stochastic matrices.
+/// Of a random sequence: the largest factor by which a round multiplies the squared distance to
+/// consensus, in expectation, the largest eigenvalue of E WᵀW on vectors of mean 0 (Boyd, Ghosh,
+/// Prabhakar and Shah 2006). Where W keeps only its rows, the distance is that to the mean before
+/// the round. NaN where it is not known: the law says nothing of these weights, or
+/// W keeps only its columns.
 double mean_square_factor(const MixingSchedule& schedule);
 
 /// Rounds, from round 0, after which every peer has the exact average, whatever the start
@@ -60,8 +62,8 @@ std::optional<double> lowest_eigenvalue(const MixingSchedule& schedule);
 
 /// 1 − ‖W − 11ᵀ/n‖: the least that one round with this W alone takes off any distance to consensus;
 /// 0 where W leaves a peer disconnected, 1 where it averages exactly. NaN where too costly to find,
-/// and where W keeps only its columns: its rounds may well drive x apart, which push-sum's weights
-/// make good.
+/// and where W keeps only its columns or its rows: its rounds may well drive x apart, which
+/// push-sum's weights make good.
 double round_gap(const MixingMatrix& w, std::span<const int> lattice);
 
 /// The direction in which a static symmetric W contracts most slowly.

@@ -125,23 +125,26 @@ Result<WeightRows> weigh(const Graph& graph, const WeightOptions& options,
         std::max_element(graph.out.begin(), graph.out.end(),
                          [](const auto& a, const auto& b) { return a.size() < b.size(); });
     const double self = 1 - share * epsilon * static_cast<double>(fullest->size());
-    if (self < 0)
+    if (self < 0 && !options.allow_negative)
       return no_best_constant(fmt::format(
-          "peer {} would keep {:.3g} of its own row, and a weight is not negative (choose "
-          "metropolis{})",
-          fullest - graph.out.begin(), self, options.lazy ? "" : ", or lazy best_constant"));
+          "peer {} would keep {:.3g} of its own row (choose metropolis{}, or set "
+          "topology.allow_negative = true to accept a negative weight)",
+          fullest - graph.out.begin(), self, options.lazy ? "" : ", lazy best_constant"));
     return weigh_edges(graph, [&](int, int) { return share * epsilon; });
   }
   if (options.only_columns()) return weigh_by_out_degree(graph, share);
   const bool metropolis = options.weights == "metropolis" || options.weights == "auto";
-  if (!metropolis && options.weights != "uniform")
+  if (!metropolis && !options.only_rows() && options.weights != "uniform")
     return invalid_error(
         fmt::format("topology.weights: '{}' is not one of auto, metropolis, uniform, "
-                    "best_constant, out_degree, given",
+                    "best_constant, out_degree, in_degree, given",
                     options.weights));
   const bool symmetric = is_symmetric(graph);
   const Graph turned = symmetric ? Graph{} : reversed(graph);
   const Graph& in_neighbours = symmetric ? graph : turned;
+  if (options.only_rows())
+    return weigh_edges(in_neighbours,
+                       [&](int i, int) { return share / (1 + degree(in_neighbours, i)); });
   if (!symmetric) {
     GOSSAMER_TRY_STATUS(balanced(in_neighbours, graph));
     if (metropolis) GOSSAMER_TRY_STATUS(regular(in_neighbours));
@@ -173,7 +176,9 @@ Result<WeightRows> weigh_round(const Topology& topology, const Graph& graph, Rou
 WeightOptions resolve(const Topology& topology, const WeightOptions& options) {
   WeightOptions resolved = options;
   if (options.weights == "auto")
-    resolved.weights = topology.weights(0) ? "given" : options.automatic;
+    resolved.weights = topology.weights(0)                 ? "given"
+                       : options.automatic == "metropolis" ? topology.automatic()
+                                                           : options.automatic;
   return resolved;
 }
 

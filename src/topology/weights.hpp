@@ -18,12 +18,13 @@ namespace gossamer::topology {
 ///                   positive eigenvalue of the Laplacian: Xiao and Boyd 2004, eq. 21
 ///   out_degree      any graph            W[i][j] = 1 / (1 + h(j)); columns sum to 1, rows need not
 ///                   Kempe, Dobra, Gehrke 2003
+///   in_degree       any graph            W[i][j] = 1 / (1 + d(i)); rows sum to 1, columns need not
 /// and W[i][i] is what is missing to 1 (of column i for out_degree, else of row i); lazy halves
 /// the off-diagonal entries. "auto" is metropolis here. An undirected graph is balanced. The error
 /// (invalid) of any other graph says which peer is uneven: no rule here would make its columns sum
-/// to 1. So does best_constant where a peer would get a negative weight on itself, or the graph is
-/// not connected. `lattice`: as Topology::lattice(), which best_constant's eigenvalues are found
-/// faster with.
+/// to 1. So does best_constant where the graph is not connected, or where a peer would get a
+/// negative weight on itself and `allow_negative` is false. `lattice`: as Topology::lattice(),
+/// which best_constant's eigenvalues are found faster with.
 Result<WeightRows> weigh(const Graph& graph, const WeightOptions& options,
                          std::span<const int> lattice = {});
 
@@ -34,7 +35,7 @@ Result<WeightRows> weigh_round(const Topology& topology, const Graph& graph, Rou
                                const WeightOptions& options);
 
 /// `options` with "auto" made what it means for this topology: "given" where it has weights, else
-/// `automatic`.
+/// `options.automatic`, or the topology's `automatic()` where that is "metropolis".
 WeightOptions resolve(const Topology& topology, const WeightOptions& options);
 
 /// Row i with these off-diagonal weights (ascending by peer), and on the diagonal what is missing

@@ -37,6 +37,19 @@ TEST_CASE("eigenvalues of real and of complex matrices") {
   CHECK(radius(real_form(exchange)) == doctest::Approx(std::sqrt(6.0)));
 }
 
+TEST_CASE("the inverse of a positive definite matrix, and none of another") {
+  Eigen::MatrixXd a(2, 2);
+  a << 2, 1, 1, 3;
+  const auto inverse = invert_positive(a);
+  REQUIRE(inverse.has_value());
+  CHECK((a * inverse->inverse - Eigen::MatrixXd::Identity(2, 2)).norm() < 1e-14);
+  CHECK(inverse->log_determinant == doctest::Approx(std::log(5.0)));
+  a << 4, 2, 2, 1;  // semidefinite
+  CHECK_FALSE(invert_positive(a).has_value());
+  a(1, 1) = -1;
+  CHECK_FALSE(invert_positive(a).has_value());
+}
+
 TEST_CASE("the spectral norm is the largest singular value") {
   Eigen::MatrixXd a(3, 2);
   a << 3, 0, 0, -4, 0, 0;

@@ -230,11 +230,15 @@ class Execution:
         peers = settings["run.peers"]
         words = ["topology", "--json", "-n", peers, "--seed", settings["run.seed"]]
         words += ["--lazy"] if settings.get("topology.lazy") == "true" else []
+        negative = settings.get("topology.allow_negative") == "true"
+        words += ["--allow-negative"] if negative else []
         words += ["--matrix"] if int(peers) <= 16 else []
         command = self._build.command(*words, settings={})
         for key, value in settings.items():
             pair = self._build.renames.setting(key, value)
-            if not pair or not key.startswith("topology.") or key == "topology.lazy":
+            if not pair or not key.startswith("topology."):
+                continue
+            if key in ("topology.lazy", "topology.allow_negative"):
                 continue
             if key == "topology.kind":
                 command.append(pair[1])

@@ -72,7 +72,7 @@ TEST_CASE("every error names the file, the line, the key and the possible values
             {"c.toml:3: topology.rows: unknown for kind ring; there are: ", "weights"}},
            {"[topology]\nweights = \"equal\"\n",
             {"c.toml:2: topology.weights: 'equal' is not one of auto, metropolis, uniform, "
-             "best_constant, out_degree, given"}},
+             "best_constant, out_degree, in_degree, given"}},
            {"[data]\nbatch = [1]\n", {"c.toml:2: data.batch: '[1]' is not an integer"}},
            {"[optimizer]\nrate = 0\n",
             {"c.toml:2: optimizer.rate: 0 is too small, give more than 0"}},

@@ -110,6 +110,14 @@ def check_same_as_one_process(net: Network, groups: list[str]) -> None:
             "algorithm.local_steps=3",
             "algorithm.pull=0.9",
         ),
+        ("topology.kind=epidemic", "topology.local=true", "topology.degree=2"),
+        (
+            "algorithm.kind=gradient_tracking",
+            "topology.kind=equidyn",
+            "topology.directed=true",
+            "net.window=1",
+        ),
+        ("algorithm.kind=push_sum", "topology.kind=epidemic", "topology.local=true"),
         (
             "algorithm.kind=gradient_tracking",
             "codec.kind=int8",

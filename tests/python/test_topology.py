@@ -271,8 +271,11 @@ WITHOUT_GENERATOR = [
     "base",
     "simple_base",
     "double_binary_tree",
+    "epidemic",
+    "equidyn",
     "equistatic",
     "erdos_renyi",
+    "matcha",
     "random_matching",
     "random_regular",
 ]

@@ -89,7 +89,15 @@ TEST_CASE("entries: negative and not finite, off the diagonal and on it") {
   w = right();  // sums to 1 in rows and columns, with a negative diagonal
   for (std::size_t i = 0; i < 4; ++i)
     for (Neighbour& entry : w[i]) entry.weight = entry.peer == static_cast<int>(i) ? -1 : 1;
-  CHECK(verdict(w) == "entries check failed: W[0][0] = -1 is not a weight ≥ 0");
+  CHECK(verdict(w) ==
+        "entries check failed: W[0][0] = -1 is not a weight ≥ 0 (topology.allow_negative = true "
+        "accepts a negative weight of a peer's own row)");
+  CHECK(check_round(w, ring4(), 7, {.allow_negative = true}).ok());
+  w[1][0].weight = -0.25;  // off the diagonal it is refused all the same
+  CHECK_FALSE(check_round(w, ring4(), 7, {.allow_negative = true}).ok());
+  w = right();
+  w[3][2].weight = -std::numeric_limits<double>::infinity();
+  CHECK_FALSE(check_round(w, ring4(), 7, {.allow_negative = true}).ok());
 }
 
 TEST_CASE("row sum and column sum, to 1e-12 and no closer") {
@@ -157,7 +165,7 @@ TEST_CASE(
 
   CHECK(weigh(ring4(), {"equal", false}).error().message ==
         "topology.weights: 'equal' is not one of auto, metropolis, uniform, best_constant, "
-        "out_degree, given");
+        "out_degree, in_degree, given");
 }
 
 TEST_CASE("out-degree weights: on any graph columns sum to 1, and rows where they happen to") {
@@ -165,7 +173,7 @@ TEST_CASE("out-degree weights: on any graph columns sum to 1, and rows where the
   for (const bool lazy : {false, true}) {
     const auto rows = weigh(uneven, {.weights = "out_degree", .lazy = lazy});
     REQUIRE(rows.ok());
-    CHECK(check_round(*rows, uneven, 0, true).ok());
+    CHECK(check_round(*rows, uneven, 0, {.weights = "out_degree"}).ok());
     const gossamer::Status strict = check_round(*rows, uneven, 0);
     REQUIRE_FALSE(strict.ok());
     CHECK(strict.error().message.starts_with(

@@ -6,6 +6,8 @@
 
 #include <Eigen/Core>
 
+#include <optional>
+
 namespace gossamer {
 
 /// Eigenvalues of a symmetric matrix in ascending order, and eigenvectors of norm 1 as columns.
@@ -37,6 +39,15 @@ Eigen::VectorXd solve(const Eigen::MatrixXd& a, const Eigen::VectorXd& b);
 /// x ← x + a⁻¹ (b − a x).
 Eigen::VectorXd solve_semidefinite(const Eigen::MatrixXd& a, const Eigen::VectorXd& b,
                                    int refinements = 0);
+
+/// Of a symmetric positive definite matrix.
+struct PositiveInverse {
+  Eigen::MatrixXd inverse;
+  double log_determinant = 0;
+};
+/// By Cholesky (LLᵀ); only the lower triangle of the symmetric `a` is read. None where `a` is not
+/// positive definite.
+std::optional<PositiveInverse> invert_positive(const Eigen::MatrixXd& a);
 
 /// a = Q R by Householder reflections, `a` square. Signs of R's diagonal are as they come.
 struct QrFactors {

@@ -18,6 +18,13 @@ Eigen::VectorXd solve_semidefinite(const Eigen::MatrixXd& a, const Eigen::Vector
   return x;
 }
 
+std::optional<PositiveInverse> invert_positive(const Eigen::MatrixXd& a) {
+  const Eigen::LLT<Eigen::MatrixXd> factors(a);
+  if (factors.info() != Eigen::Success) return std::nullopt;
+  return PositiveInverse{factors.solve(Eigen::MatrixXd::Identity(a.rows(), a.cols())),
+                         2 * factors.matrixLLT().diagonal().array().log().sum()};
+}
+
 QrFactors qr(const Eigen::MatrixXd& a) {
   const Eigen::HouseholderQR<Eigen::MatrixXd> factors(a);
   return {factors.householderQ(), factors.matrixQR().diagonal()};

@@ -81,7 +81,8 @@ class AsyncPushSum final : public Algorithm {
     return rows;
   }
   AlgorithmRequirements requirements() const override {
-    return {.column_stochastic = true, .averages = true, .tolerates_peer_loss = true};
+    return {
+        .stochastic = topology::Stochastic::columns, .averages = true, .tolerates_peer_loss = true};
   }
   int steps_per_round() const override { return steps_; }
   std::vector<int> partners(int i, const topology::MixingSchedule& schedule) const override {

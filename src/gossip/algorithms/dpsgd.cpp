@@ -27,7 +27,10 @@ class Dpsgd final : public Algorithm {
     return rows;
   }
   AlgorithmRequirements requirements() const override {
-    return {.averages = !overlapped_, .tolerates_peer_loss = true, .codec = Fidelity::rounded};
+    return {.stochastic = topology::Stochastic::rows,
+            .averages = !overlapped_,
+            .tolerates_peer_loss = true,
+            .codec = Fidelity::rounded};
   }
   int steps_per_round() const override { return steps_; }
   std::vector<int> partners(int i, const topology::MixingSchedule& schedule) const override {

@@ -26,7 +26,7 @@ class PushPull final : public Algorithm {
             {.name = "gradient", .rejoin = RowSpec::Rejoin::reinitialise}};
   }
   AlgorithmRequirements requirements() const override {
-    return {.column_stochastic = true,
+    return {.stochastic = topology::Stochastic::columns,
             .synchronous = true,
             .data_weights = DataWeights::mean_gradients,
             .tolerates_peer_loss = true};

@@ -139,6 +139,10 @@ Result<RunGap> gap_of_run(const fs::path& folder, const std::vector<Override>& o
         "{}: only the columns of W sum to 1, so the ratios of push-sum converge and not the "
         "rows, and there is no spectral gap",
         folder.string()));
+  if (schedule->weighing().only_rows())
+    return invalid_error(fmt::format(
+        "{}: only the rows of W sum to 1, so mixing moves the mean that the spectral gap is about",
+        folder.string()));
   if (schedule->peers() != first.peers)
     return data_error(fmt::format("{} has {} peers, but {} has {}", first.path.string(),
                                   first.peers, resolved.string(), schedule->peers()));

@@ -83,6 +83,11 @@ Status check_rule(const Setup& setup, const gossip::RuleKind& kind) {
         fmt::format("topology.weights: with out_degree the rows of W do not sum to 1, and '{}' "
                     "mixes by differences; set topology.weights = auto, or mixing.rule = mean",
                     kind.name));
+  if (setup.schedule->weighing().allow_negative)
+    return invalid_error(
+        fmt::format("topology.allow_negative: '{}' is defined for weights ≥ 0; set "
+                    "topology.allow_negative = false, or mixing.rule = mean",
+                    kind.name));
   if (setup.rule.reads_losses() && config.model.kind == kExternalModel)
     return invalid_error(fmt::format(
         "mixing.rule: '{}' measures losses of neighbours' rows on the peer's samples, and the "

@@ -74,7 +74,8 @@ topology::ScheduleRequest schedule_request(const Config& config,
                                     config.topology.values,
                                     config.topology.weights,
                                     {config.run.peers, config.run.seed}};
-  if (algorithm.requirements().column_stochastic) request.weights.automatic = "out_degree";
+  if (algorithm.requirements().stochastic == topology::Stochastic::columns)
+    request.weights.automatic = "out_degree";
   return request;
 }
 

@@ -75,16 +75,25 @@ std::string explain(gossip::PolicyConflict conflict, const std::string& algorith
 
 Status check_algorithm(const Config& config, const gossip::Algorithm& algorithm,
                        const topology::MixingSchedule& schedule) {
+  using topology::Stochastic;
   const gossip::AlgorithmRequirements needs = algorithm.requirements();
   const std::string& name = config.algorithm.kind;
   if (const auto conflict = gossip::policy_conflict(config.exchange.kind(), algorithm, schedule))
     return invalid_error(fmt::format("algorithm.policy: {}", explain(*conflict, name)));
-  if (schedule.weighing().only_columns() && !needs.column_stochastic && needs.mixing_matrix)
+  if (schedule.weighing().only_columns() && needs.stochastic != Stochastic::columns &&
+      needs.mixing_matrix)
     return invalid_error(
         fmt::format("topology.weights: with out_degree only the columns of W sum to 1, and '{}' "
                     "does not correct for that; choose other weights (auto), or algorithm.kind = "
                     "push_sum or push_pull",
                     name));
+  if (schedule.weighing().only_rows() && needs.stochastic != Stochastic::rows &&
+      needs.mixing_matrix)
+    return invalid_error(fmt::format(
+        "topology.weights: with in_degree only the rows of W sum to 1, so mixing moves the mean of "
+        "the peers, and '{}' relies on that mean; choose other weights, a topology for which auto "
+        "means others, or algorithm.kind = dpsgd",
+        name));
   if (config.run.init == "different" && needs.common_start)
     return invalid_error(
         fmt::format("run.init: '{}' needs the same initial parameters at all peers; set run.init = "

@@ -92,6 +92,17 @@ void draw_network(Scenario& s, Draws& draw) {
   s.chunk_values = draw.chance(0.3) ? s.length : draw.whole(1, s.length);
 }
 
+/// Some seeds run on a random sequence of graphs. These draws have a stream of their own, so that
+/// all other scenarios stay what they were.
+void draw_random_topology(Scenario& s) {
+  RandomStream random(s.seed, kNoPeer, Purpose::scenario, 9);
+  Draws draw(random);
+  if (!draw.chance(0.05)) return;
+  Scenario own = s;
+  own.topology = draw.one_of<std::string>({"equidyn", "epidemic", "matcha"});
+  if (build_protocol(own).ok()) s = own;
+}
+
 /// Some seeds run an asynchronous algorithm. These draws have a stream of their own, so that all
 /// other scenarios stay what they were.
 void draw_asynchronous(Scenario& s) {
@@ -200,6 +211,7 @@ Scenario draw_scenario(std::uint64_t seed, const std::vector<FaultKind>& all_fam
   s.seed = seed;
   do draw_network(s, draw);
   while (!build_protocol(s).ok());
+  draw_random_topology(s);
   draw_asynchronous(s);
   draw_placement(s, draw);
   s.rounds = draw.whole(30, 150);

@@ -77,7 +77,7 @@ Result<Protocol> build_protocol(const Scenario& scenario) {
     return invalid(
         fmt::format("scenario.algorithm: the oracle does not know {}", scenario.algorithm));
   topology::WeightOptions weights{.lazy = scenario.lazy};
-  if (needs.column_stochastic) weights.automatic = "out_degree";
+  if (needs.stochastic == topology::Stochastic::columns) weights.automatic = "out_degree";
   GOSSAMER_TRY(
       protocol.schedule,
       topology::make_schedule({scenario.topology, {}, weights, {scenario.peers, scenario.seed}}));

@@ -3,9 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <numeric>
 
-#include "base/philox.hpp"
 #include "topology/building.hpp"
 #include "topology/weights.hpp"
 
@@ -27,21 +25,6 @@ const ParameterSet<EquistaticOptions>& parameters() {
           .add("directed", &EquistaticOptions::directed,
                {.help = "true: D-EquiStatic; false: U-EquiStatic, (W + Wᵀ)/2"});
   return set;
-}
-
-/// a_1, …, a_M in 1..n−1, uniform, with replacement; drawn again until with n they have no common
-/// factor, without which the network would fall apart.
-std::vector<int> draw_shifts(int n, int m, std::uint64_t seed) {
-  for (std::uint64_t attempt = 0;; ++attempt) {
-    RandomStream random(seed, kNoPeer, Purpose::topology, attempt);
-    std::vector<int> shifts(static_cast<std::size_t>(m));
-    int common = n;
-    for (int& shift : shifts) {
-      shift = 1 + static_cast<int>(random.below(static_cast<std::uint32_t>(n - 1)));
-      common = std::gcd(common, shift);
-    }
-    if (common == 1) return shifts;
-  }
 }
 
 /// W = 1/M Σ_m A(a_m), where in A(a) peer i weighs the row of i − a with (n − 1)/n, and keeps

@@ -76,3 +76,26 @@ TEST_CASE("a peer whose links all lead away from it leaves a network not strongl
   CHECK(table.reachable() == std::vector<int>{0, 1, 2, 3});
   CHECK_FALSE(table.is_strongly_connected(*matrices));
 }
+
+TEST_CASE("of a directed random sequence the rounds that are drawn decide") {
+  const auto made = [](bool directed) {
+    gossamer::topology::ScheduleRequest request;
+    request.kind = "equidyn";
+    request.values = {{"m", std::int64_t{1}}, {"directed", directed}};
+    request.context.peers = 4;
+    auto schedule = gossamer::topology::make_schedule(request);
+    REQUIRE(schedule.ok());
+    return std::move(schedule).value();
+  };
+  const auto partners = std::make_shared<const std::vector<std::vector<int>>>(
+      std::vector<std::vector<int>>{{1, 2, 3}, {0, 2, 3}, {0, 1, 3}, {0, 1, 2}});
+  const auto ring = made(true);  // one shift of 1 or 3: a directed ring in every round
+  LinkStateTable table(0, partners);
+  CHECK(table.is_strongly_connected(*ring));
+  table.merge({0, 2}, 1);  // no edge of the ring
+  CHECK(table.is_strongly_connected(*ring));
+  table.merge({0, 1}, 1);
+  CHECK(table.reachable() == std::vector<int>{0, 1, 2, 3});
+  CHECK_FALSE(table.is_strongly_connected(*ring));
+  CHECK(table.is_strongly_connected(*made(false)));
+}
