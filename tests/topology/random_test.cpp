@@ -78,7 +78,7 @@ TEST_CASE("a random sequence: the same at every asking, another for another seed
   }
 }
 
-TEST_CASE("the expected factor is that of the rounds that are drawn, and of the slowest direction") {
+TEST_CASE("the expected factor is that of the drawn rounds, and of the slowest direction") {
   constexpr Round kRounds = 20'000;
   for (const Network& asked : random_networks(8)) {
     CAPTURE(asked.request.kind);
@@ -162,8 +162,8 @@ TEST_CASE("MATCHA on an even ring: two matchings that are equally likely, by sym
     double worst = 0;
     for (int k = 1; k < 8; ++k) {
       const double mean = kBudget * (2 - 2 * std::cos(std::numbers::pi * k / 4));
-      worst = std::max(worst, 1 - 2 * alpha * mean +
-                                  alpha * alpha * (mean * mean + 2 * (1 - kBudget) * mean));
+      worst = std::max(
+          worst, 1 - 2 * alpha * mean + alpha * alpha * (mean * mean + 2 * (1 - kBudget) * mean));
     }
     return worst;
   };
