@@ -26,6 +26,7 @@ void add_export(CLI::App& app, int& exit_code);
 void add_bench(CLI::App& app, int& exit_code);
 void add_keygen(CLI::App& app, int& exit_code);
 void add_doctor(CLI::App& app, int& exit_code);
+void add_probe(CLI::App& app, int& exit_code);
 void add_completions(CLI::App& app, int& exit_code);
 void add_man(CLI::App& app, int& exit_code);
 

@@ -47,6 +47,7 @@ int run_gossamer(int argc, char** argv) {
   add_bench(app, exit_code);
   add_keygen(app, exit_code);
   add_doctor(app, exit_code);
+  add_probe(app, exit_code);
   add_completions(app, exit_code);
   add_man(app, exit_code);
   return run_program(app, argc, argv, exit_code);

@@ -1,6 +1,9 @@
 // Files that a user, another program or another machine brings.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstring>
+
 #include "base/hash.hpp"
 #include "gossip/links/link_table.hpp"
 #include "net/startup/rendezvous.hpp"
@@ -11,9 +14,12 @@
 #include "peer/config/members_file.hpp"
 #include "peer/log/resumed_log.hpp"
 #include "peer/log/run_files.hpp"
+#include "peer/probe/measurement.hpp"
+#include "peer/probe/process_list.hpp"
 #include "peer/runtime/shard_agreement.hpp"
 #include "peer/runtime/start_round_agreement.hpp"
 #include "peer/storage/json.hpp"
+#include "peer/storage/probe_tables.hpp"
 #include "peer/storage/safetensors.hpp"
 #include "tests/fuzz/input_files.hpp"
 #include "topology/graph_file.hpp"
@@ -158,6 +164,28 @@ std::vector<Bytes> link_table_seeds() {
   return {bytes_of("0 10 80\n10 0 70\n80 70 0\n"), bytes_of("# ms\n1.5,2e2\n3,4 # home\n")};
 }
 
+/// What a probe reads: the lines of nodes, what a process says that it hosts, and its measurements.
+void run_probe(std::span<const std::byte> input) {
+  const auto nodes = peer::parse_probed_nodes(text_of(input), "nodes.txt", 2);
+  if (ok(nodes)) require(nodes->size() == 2, "there is a line for each node");
+  peer::ProcessList list({1, 4}, 6);
+  if (list.merge(std::string(text_of(input))).ok()) {
+    const auto processes = list.processes();
+    if (ok(processes)) require(processes->size() >= 2, "no process hosts the nodes of another");
+  }
+  std::vector<float> values(peer::ProcessMeasurement::message_length(3));
+  const std::size_t bytes = std::min(input.size(), values.size() * sizeof(float));
+  if (bytes > 0) std::memcpy(values.data(), input.data(), bytes);
+  if (const auto measured = peer::ProcessMeasurement::of(values))
+    require(measured->values() == peer::ProcessMeasurement::of(measured->values())->values(),
+            "measurements travel unchanged");
+}
+
+std::vector<Bytes> probe_seeds() {
+  return {bytes_of("# ms\n3 0.25 100 200\n6 0 50 0\n"), bytes_of("0 2"), bytes_of("0 2 3 5"),
+          bytes_of(std::string_view("\0\0\x80?\0\0\0A\0\0HB", 12))};
+}
+
 // ---- the start of a network
 
 constexpr std::size_t kShards = 3, kFeatures = 2;
@@ -248,6 +276,7 @@ std::vector<Target> file_targets() {
           {"manifest", run_manifest, manifest_seeds},
           {"log", run_log, log_seeds},
           {"link_table", run_link_table, link_table_seeds},
+          {"probe", run_probe, probe_seeds},
           {"shards", run_shards, shards_seeds},
           {"contribution", run_contribution, contribution_seeds},
           {"rendezvous", run_rendezvous, rendezvous_seeds}};

@@ -18,8 +18,8 @@ struct Nowhere final : gossip::Link {
 struct Joiner {
   Joiner() {
     recorder = Recorder::create(setup, {1}, folder.path / "run", "real").value();
-    host = std::make_unique<Host>(setup, scheduler, executor, *recorder,
-                                  HostRequest{.hosted = {1}, .ports = {}});
+    host =
+        std::make_unique<Host>(setup, scheduler, executor, *recorder, HostRequest{.hosted = {1}});
     for (const int partner : {0, 2}) host->group().exchange().connect(1, partner, nowhere);
   }
   /// The error with which it ends, and the time.

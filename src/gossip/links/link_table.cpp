@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
+#include "base/check.hpp"
 #include "base/tokens.hpp"
 
 namespace gossamer::gossip {
@@ -17,6 +19,13 @@ Error wrong(const std::string& name, int line, const std::string& what) {
 }
 
 }  // namespace
+
+LinkTable::LinkTable(int regions, std::vector<double> values)
+    : regions_(regions), values_(std::move(values)) {
+  GOSSAMER_CHECK(
+      values_.size() == static_cast<std::size_t>(regions) * static_cast<std::size_t>(regions),
+      "a table of links that is not square");
+}
 
 Result<LinkTable> LinkTable::parse(std::string_view text, const std::string& name) {
   LinkTable table;

@@ -17,6 +17,9 @@ class LinkTable {
   /// region i to region k;
   /// '#' begins a comment. Errors (data) begin with `name`, the file's, and the line.
   static Result<LinkTable> parse(std::string_view text, const std::string& name);
+  /// The numbers of `regions` regions, row by row; another number of them is a bug.
+  LinkTable(int regions, std::vector<double> values);
+  LinkTable() = default;  ///< of no region
 
   int regions() const { return regions_; }
   double at(int from, int to) const {

@@ -30,7 +30,7 @@ LinkModel NetworkModel::link(int from, int to) const {
                                    spec_.latency_spread.factor(pair));
   link.bytes_per_second = listed(spec_.bandwidths, spec_.bandwidth_mbit_s) * kBytesPerMegabit *
                           spec_.bandwidth_spread.factor(pair);
-  link.jitter = from_milliseconds(spec_.jitter_ms);
+  link.jitter = from_milliseconds(listed(spec_.jitters, spec_.jitter_ms));
   link.jitter_draws = RandomStream(spec_.seed, static_cast<std::uint32_t>(from), Purpose::jitter,
                                    static_cast<std::uint64_t>(to));
   return link;
@@ -39,7 +39,8 @@ LinkModel NetworkModel::link(int from, int to) const {
 double NetworkModel::longest_latency() const {
   const double longest =
       spec_.latencies ? std::ranges::max(spec_.latencies->values()) : spec_.latency_ms;
-  return (longest * spec_.latency_spread.largest() + spec_.jitter_ms) / 1e3;
+  const double jitter = spec_.jitters ? std::ranges::max(spec_.jitters->values()) : spec_.jitter_ms;
+  return (longest * spec_.latency_spread.largest() + jitter) / 1e3;
 }
 
 double NetworkModel::least_bandwidth() const {
@@ -57,7 +58,7 @@ bool NetworkModel::is_even() const {
   };
   return alike(spec_.latencies, spec_.latency_ms, spec_.latency_spread) &&
          alike(spec_.bandwidths, spec_.bandwidth_mbit_s, spec_.bandwidth_spread) &&
-         spec_.jitter_ms == 0;
+         alike(spec_.jitters, spec_.jitter_ms, {.width = 1});
 }
 
 }  // namespace gossamer::gossip

@@ -15,6 +15,7 @@ namespace gossamer::gossip {
 struct NetworkSpec {
   double latency_ms = 0, bandwidth_mbit_s = 0;     ///< of every link; 0: none, and without limit
   std::optional<LinkTable> latencies, bandwidths;  ///< instead of these, in the same units
+  std::optional<LinkTable> jitters;                ///< instead of jitter_ms
   Spread latency_spread = {},
          bandwidth_spread = {};  ///< drawn once for each pair of nodes: alike in both directions
   double jitter_ms = 0;          ///< largest additional delay of a chunk

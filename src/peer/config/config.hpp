@@ -49,6 +49,8 @@ struct AttackOptions {
 };
 
 struct SimOptions {
+  std::string probe;  ///< folder of measured tables (peer/storage/probe_tables.hpp), in place of
+                      ///< all other keys
   double latency_ms = 0;
   std::string
       latency_file;  ///< table of latencies (gossip/links/link_table.hpp); replaces latency_ms

@@ -198,6 +198,11 @@ std::vector<Section> make_sections() {
 
 ParameterSet<SimOptions> make_sim_parameters() {
   ParameterSet<SimOptions> set;
+  set.add("probe", &SimOptions::probe,
+          {.help = "folder of the tables that `gossamer probe` has written: latency, jitter and "
+                   "bandwidth of each link, and the bandwidths and step time of each peer; it "
+                   "replaces all other keys of this section",
+           .path = true});
   add_latency(set);
   add_bandwidth(set);
   add_compute_time(set);

@@ -8,6 +8,7 @@
 
 #include "gossip/process/options.hpp"
 #include "net/options.hpp"
+#include "peer/setup/virtual_network.hpp"
 
 namespace gossamer::peer {
 namespace {
@@ -27,15 +28,6 @@ gossip::ExchangeOptions chosen_options(const Setup& setup) {
   options.row_limit = gossip::from_seconds(setup.config.net.row_timeout);
   options.largest_value = static_cast<float>(setup.config.exchange.largest_value);
   return options;
-}
-
-gossip::StepTimes step_times(const Setup& setup) {
-  const SimOptions& sim = setup.config.sim;
-  return {gossip::from_milliseconds(setup.step_ms()),
-          sim.slow_peers,
-          sim.slow_factor,
-          {.width = sim.compute_spread},
-          setup.config.run.seed};
 }
 
 }  // namespace

@@ -32,7 +32,8 @@ struct HostRequest {
   std::function<gossip::LinkModel(int from, int to)> local_links = [](int, int) {
     return gossip::LinkModel();
   };
-  gossip::NodeModel ports;         ///< of hosted nodes, for those links
+  /// What those links of a hosted node share.
+  std::function<gossip::NodeModel(int node)> ports = [](int) { return gossip::NodeModel(); };
   LinkTraffic* traffic = nullptr;  ///< counts what passes those links; null: nothing does
   /// Asked after each round of each node; true ends the run after the round that is under way.
   std::function<bool()> interrupted = [] { return false; };

@@ -10,7 +10,8 @@
 namespace gossamer::peer {
 
 HostLog::HostLog(const Setup& setup, const gossip::Scheduler& scheduler, Recorder& recorder,
-                 const std::vector<int>& hosted, const gossip::NodeModel& ports,
+                 const std::vector<int>& hosted,
+                 const std::function<gossip::NodeModel(int node)>& ports,
                  RemoteTraffic remote_traffic, OnFault on_fault)
     : setup_(setup),
       scheduler_(scheduler),
@@ -18,7 +19,7 @@ HostLog::HostLog(const Setup& setup, const gossip::Scheduler& scheduler, Recorde
       remote_traffic_(std::move(remote_traffic)),
       on_fault_(std::move(on_fault)) {
   for (const int node : hosted) {
-    ports_[node] = gossip::SimulatedPort(ports);
+    ports_[node] = gossip::SimulatedPort(ports(node));
     counted_[node] = {};
   }
 }

@@ -22,11 +22,12 @@ class HostLog {
   using RemoteTraffic = std::function<gossip::ByteCounters(int node)>;
   using OnFault = std::function<void(Error)>;
 
-  /// `hosted`: ids of the process's nodes. `ports`: what the links between them share. `on_fault`
+  /// `hosted`: ids of the process's nodes. `ports`: what the links of a node
+  /// between them share. `on_fault`
   /// is called with what ends the run: the log cannot be written (data), or a node diverged. All
   /// references outlive the log.
   HostLog(const Setup& setup, const gossip::Scheduler& scheduler, Recorder& recorder,
-          const std::vector<int>& hosted, const gossip::NodeModel& ports,
+          const std::vector<int>& hosted, const std::function<gossip::NodeModel(int node)>& ports,
           RemoteTraffic remote_traffic, OnFault on_fault);
 
   /// A hosted node's end of its links to other hosted nodes.

@@ -1,10 +1,22 @@
 #include "peer/runtime/network_place.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <string>
 
 namespace gossamer::peer {
+
+Status check_addresses(const Setup& setup) {
+  const std::size_t given = setup.config.net.peers.size();
+  if (given == 0 || setup.servers() == 0 || given == static_cast<std::size_t>(setup.nodes()))
+    return {};
+  return invalid_error(
+      fmt::format("net.peers: {} addresses for {} peers and, after "
+                  "them, {} servers of '{}'; give one for each",
+                  given, setup.config.run.peers, setup.servers(), setup.config.algorithm.kind));
+}
 
 net::Identity identity_of(const Setup& setup) {
   net::Identity identity;
@@ -25,6 +37,12 @@ std::vector<std::pair<int, int>> pairs_of(const Setup& setup, const std::vector<
     for (int there : setup.algorithm->partners(here, *setup.schedule))
       if (!std::binary_search(hosted.begin(), hosted.end(), there)) pairs.emplace_back(here, there);
   return pairs;
+}
+
+Error for_others(Error error, const std::vector<int>& hosted) {
+  if (error.kind == ErrorKind::data || error.kind == ErrorKind::internal)
+    error.message = fmt::format("peer {} failed: {}", fmt::join(hosted, ", "), error.message);
+  return error;
 }
 
 }  // namespace gossamer::peer

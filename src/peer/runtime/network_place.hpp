@@ -1,18 +1,27 @@
-// A process's place in its network: what it has in common with all others, and its links to them.
+// A process's place in its network: what it has in common with all others, its links to them, and
+// how its errors read there.
 #pragma once
 
 #include <utility>
 #include <vector>
 
+#include "base/result.hpp"
 #include "net/wire/hello.hpp"
 #include "peer/setup/setup.hpp"
 
 namespace gossamer::peer {
 
-/// The run, the topology, the model and the configuration, as the hellos of this process say them.
+/// Whether net.peers has an address for every node. Error (invalid): for the peers alone.
+Status check_addresses(const Setup& setup);
+
+/// What all processes of a network have in common. Reads all of the data.
 net::Identity identity_of(const Setup& setup);
 
 /// (hosted node, node of another process) that exchange rows, each pair once.
 std::vector<std::pair<int, int>> pairs_of(const Setup& setup, const std::vector<int>& hosted);
+
+/// The error as other processes report it: trouble with the files of this machine is trouble of
+/// this peer.
+Error for_others(Error error, const std::vector<int>& hosted);
 
 }  // namespace gossamer::peer

@@ -17,24 +17,6 @@
 namespace gossamer::peer {
 namespace {
 
-Status check_addresses(const Setup& setup) {
-  const std::size_t given = setup.config.net.peers.size();
-  if (given == 0 || setup.servers() == 0 || given == static_cast<std::size_t>(setup.nodes()))
-    return {};
-  return invalid_error(
-      fmt::format("net.peers: {} addresses for {} peers and, after "
-                  "them, {} servers of '{}'; give one for each",
-                  given, setup.config.run.peers, setup.servers(), setup.config.algorithm.kind));
-}
-
-/// The error as other processes report it: trouble with the files of this machine is trouble of
-/// this peer.
-Error for_others(Error error, const std::vector<int>& hosted) {
-  if (error.kind == ErrorKind::data || error.kind == ErrorKind::internal)
-    error.message = fmt::format("peer {} failed: {}", fmt::join(hosted, ", "), error.message);
-  return error;
-}
-
 Error cannot_join(const Setup& setup) {
   return {ErrorKind::rejected,
           fmt::format("the network runs already, and no process can join it: {}",
@@ -193,8 +175,8 @@ Status NetworkRun::make_network() {
   return {};
 }
 
-/// Gives the exchange its links to other processes. Before any link is lost: partners are notified
-/// of a loss over the others.
+/// Gives the exchange its links to other processes. Before any link is lost: partners are
+/// notified of a loss over the others.
 void NetworkRun::connect_links() {
   for (const auto& [here, there] : pairs_) {
     gossip::Link& link = watch_.traffic.counted(here, there, network_->link(here, there));
@@ -229,9 +211,9 @@ Status NetworkRun::run() {
   return finish(began);
 }
 
-/// Agrees with the other processes on the round to start at, and on the shards where each peer has
-/// its own data. This process joins the others instead if they have begun, or resume from a round
-/// of which it has no states.
+/// Agrees with the other processes on the round to start at, and on the shards where each peer
+/// has its own data. This process joins the others instead if they have begun, or resume from a
+/// round of which it has no states.
 Result<NetworkRun::Start> NetworkRun::choose_start() {
   GOSSAMER_TRY(StartAgreement agreement,
                StartAgreement::make(setup_, request_.hosted, startup_.rounds()));

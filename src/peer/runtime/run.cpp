@@ -9,15 +9,11 @@
 #include "peer/runtime/startup.hpp"
 #include "peer/setup/host_view.hpp"
 #include "peer/setup/memory_check.hpp"
+#include "peer/setup/virtual_network.hpp"
 #include "peer/storage/shards_file.hpp"
 #include "peer/watch/run_page.hpp"
 
 namespace gossamer::peer {
-namespace {
-
-double bytes_per_second(double mbit_s) { return mbit_s * 1e6 / 8; }
-
-}  // namespace
 
 std::filesystem::path run_folder(const Config& config) {
   if (!config.local.out.empty()) return config.local.out;
@@ -30,9 +26,8 @@ Result<RunOutcome> run(const Setup& setup, RunRequest request) {
   host_request.hosted.resize(static_cast<std::size_t>(setup.nodes()));
   std::iota(host_request.hosted.begin(), host_request.hosted.end(), 0);
   host_request.row_offset = request.row_offset;
-  const SimOptions& sim = setup.config.sim;
   host_request.local_links = [&setup](int from, int to) { return setup.network.link(from, to); };
-  host_request.ports = {bytes_per_second(sim.uplink_mbit_s), bytes_per_second(sim.downlink_mbit_s)};
+  host_request.ports = [&setup](int node) { return node_model(setup, node); };
   host_request.interrupted = request.interrupted;
   host_request.message = request.message;
   GOSSAMER_TRY_STATUS(check_memory(setup, host_request.hosted.size()));

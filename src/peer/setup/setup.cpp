@@ -97,7 +97,9 @@ Result<Setup> make_setup(Config config, LocalRank local_rank, std::shared_ptr<Wo
   GOSSAMER_TRY_STATUS(check_rule(setup, rule));
   GOSSAMER_TRY(setup.attack,
                plan_attack({settings, *setup.algorithm, *setup.schedule, *setup.codec}));
-  GOSSAMER_TRY(setup.network, make_network_model(settings, setup.servers()));
+  GOSSAMER_TRY(VirtualNetwork network, make_virtual_network(settings, setup.servers()));
+  setup.network = std::move(network.links);
+  setup.probed_nodes = std::move(network.nodes);
 
   std::vector<int> hosted = local_rank.hosted;
   if (hosted.empty()) {

@@ -18,6 +18,7 @@
 #include "peer/setup/device_choice.hpp"
 #include "peer/setup/local_rank.hpp"
 #include "peer/setup/workload.hpp"
+#include "peer/storage/probe_tables.hpp"
 #include "topology/mixing_matrix.hpp"
 #include "topology/report.hpp"
 
@@ -33,7 +34,8 @@ struct Setup {
   std::unique_ptr<gossip::Codec> codec;
   gossip::MixingRule rule;
   gossip::AttackPlan attack;
-  gossip::NetworkModel network;  ///< the links of the simulated network, from [sim]
+  gossip::NetworkModel network;          ///< the links of the simulated network, from [sim]
+  std::vector<ProbedNode> probed_nodes;  ///< its nodes, of sim.probe; else empty
   std::unique_ptr<gpu::Device> device;
   std::string device_note;  ///< a message to print about the choice of the device; usually empty
   std::shared_ptr<Workload> workload;
@@ -56,8 +58,8 @@ struct Setup {
   bool holds_model(int node) const { return !is_server(node) || servers() == 1; }
   /// Local steps of a peer in a round in which it takes part.
   std::uint64_t steps_per_round(int peer) const;
-  /// Virtual time of a local step of a peer that is not slow, in milliseconds. For full batches,
-  /// all shards are taken to have the same size.
+  /// Virtual time of a local step of a peer that is not slow, in milliseconds; 0 with sim.probe,
+  /// whose nodes have their own. For full batches, all shards are taken to have the same size.
   double step_ms() const;
   /// Makes memory for the rows that will be allocated, in which other processes of this machine can
   /// read them. Null: net.shared_memory is off, the policy is not sync, or the device or the system

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "gossip/policy.hpp"
+#include "peer/setup/virtual_network.hpp"
 #include "topology/krylov.hpp"
 #include "topology/spectrum.hpp"
 
@@ -227,17 +228,15 @@ Status check_matrix(const Setup& setup) {
 
 Status check_virtual_time(const Setup& setup) {
   constexpr double kLongest = 9e9;  // seconds
-  const SimOptions& sim = setup.config.sim;
   const std::size_t words = std::max(setup.parameters, setup.codec->words(setup.parameters));
   const double n = setup.config.run.peers, bits = 8.0 * (4.0 * static_cast<double>(words) + 1e4);
   double sending = 0;
-  for (const double mbit_s :
-       {setup.network.least_bandwidth() * 8 / 1e6, sim.uplink_mbit_s, sim.downlink_mbit_s})
+  for (const double mbit_s : {setup.network.least_bandwidth() * 8 / 1e6, least_uplink_mbit_s(setup),
+                              least_downlink_mbit_s(setup)})
     if (mbit_s > 0) sending += bits / (mbit_s * 1e6);
-  const double step = setup.step_ms() / 1e3 * gossip::Spread{.width = sim.compute_spread}.largest();
   std::uint64_t steps = 0;
   for (int i = 0; i < setup.workers(); ++i) steps = std::max(steps, setup.steps_per_round(i));
-  const double computing = static_cast<double>(steps) * step * std::max(1.0, sim.slow_factor);
+  const double computing = static_cast<double>(steps) * longest_step_ms(setup) / 1e3;
   // An upper bound: all messages of an all-reduce one after the other, or all rows over one link.
   const double round = computing + 2 * n * (setup.network.longest_latency() + sending);
   const double whole = round * static_cast<double>(setup.config.run.rounds);

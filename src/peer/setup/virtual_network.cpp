@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>
 
+#include "peer/setup/setup.hpp"
 #include "peer/storage/files.hpp"
 
 namespace gossamer::peer {
@@ -54,9 +56,38 @@ Status check_width(const std::string& key, const gossip::Spread& spread) {
                                     spread.width));
 }
 
+/// The tables of sim.probe. They describe the whole network, so no other key has a value.
+Result<VirtualNetwork> read_probe(const Config& config, gossip::NetworkSpec spec) {
+  const ParameterValues& values = config.resolved.at("sim");
+  for (const SectionSpec& section : section_specs())
+    for (const ParameterSpec& key : section.keys)
+      if (section.name == "sim" && key.name != "probe" && values.at(key.name) != key.default_value)
+        return sim_error(key.name, "the tables of sim.probe replace it; set only one of them");
+  auto read = read_probe_tables(config.sim.probe, spec.peers + spec.servers);
+  if (!read.ok())
+    return Error{read.error().kind, fmt::format("sim.probe: {}", read.error().message)};
+  ProbeTables tables = std::move(read).value();
+  spec.latencies = std::move(tables.latencies_ms);
+  spec.jitters = std::move(tables.jitters_ms);
+  spec.bandwidths = std::move(tables.bandwidths_mbit_s);
+  return VirtualNetwork{gossip::NetworkModel(std::move(spec)), std::move(tables.nodes)};
+}
+
+double bytes_per_second(double mbit_s) { return mbit_s * 1e6 / 8; }
+
+/// The least of the values that are a limit; 0 if none is.
+double least_limit(const std::vector<ProbedNode>& nodes, double ProbedNode::* limit) {
+  double least = 0;
+  for (const ProbedNode& node : nodes)
+    if (node.*limit > 0 && (least == 0 || node.*limit < least)) least = node.*limit;
+  return least;
+}
+
+gossip::Spread step_spread(double width) { return {.width = width}; }
+
 }  // namespace
 
-Result<gossip::NetworkModel> make_network_model(const Config& config, int servers) {
+Result<VirtualNetwork> make_virtual_network(const Config& config, int servers) {
   const SimOptions& sim = config.sim;
   const auto form =
       sim.spread == "uniform" ? gossip::Spread::Form::uniform : gossip::Spread::Form::log_normal;
@@ -64,6 +95,7 @@ Result<gossip::NetworkModel> make_network_model(const Config& config, int server
   spec.peers = config.run.peers;
   spec.servers = servers;
   spec.seed = config.run.seed;
+  if (!sim.probe.empty()) return read_probe(config, std::move(spec));
   spec.latency_ms = sim.latency_ms;
   spec.bandwidth_mbit_s = sim.bandwidth_mbit_s;
   spec.jitter_ms = sim.jitter_ms;
@@ -76,7 +108,44 @@ Result<gossip::NetworkModel> make_network_model(const Config& config, int server
                             sim.bandwidth_mbit_s};
   GOSSAMER_TRY(spec.latencies, read_table(latencies, spec.peers, servers));
   GOSSAMER_TRY(spec.bandwidths, read_table(bandwidths, spec.peers, servers));
-  return gossip::NetworkModel(std::move(spec));
+  return VirtualNetwork{gossip::NetworkModel(std::move(spec)), {}};
+}
+
+gossip::NodeModel node_model(const Setup& setup, int node) {
+  const SimOptions& sim = setup.config.sim;
+  if (setup.probed_nodes.empty())
+    return {bytes_per_second(sim.uplink_mbit_s), bytes_per_second(sim.downlink_mbit_s)};
+  const ProbedNode& probed = setup.probed_nodes.at(static_cast<std::size_t>(node));
+  return {bytes_per_second(probed.uplink_mbit_s), bytes_per_second(probed.downlink_mbit_s)};
+}
+
+gossip::StepTimes step_times(const Setup& setup) {
+  const SimOptions& sim = setup.config.sim;
+  gossip::StepTimes times{gossip::from_milliseconds(setup.step_ms()), sim.slow_peers,
+                          sim.slow_factor, step_spread(sim.compute_spread), setup.config.run.seed};
+  for (const ProbedNode& node : setup.probed_nodes)
+    times.by_peer.push_back(
+        {gossip::from_milliseconds(node.step_ms), step_spread(node.step_spread)});
+  return times;
+}
+
+double longest_step_ms(const Setup& setup) {
+  const SimOptions& sim = setup.config.sim;
+  double longest =
+      setup.step_ms() * step_spread(sim.compute_spread).largest() * std::max(1.0, sim.slow_factor);
+  for (const ProbedNode& node : setup.probed_nodes)
+    longest = std::max(longest, node.step_ms * step_spread(node.step_spread).largest());
+  return longest;
+}
+
+double least_uplink_mbit_s(const Setup& setup) {
+  return setup.probed_nodes.empty() ? setup.config.sim.uplink_mbit_s
+                                    : least_limit(setup.probed_nodes, &ProbedNode::uplink_mbit_s);
+}
+
+double least_downlink_mbit_s(const Setup& setup) {
+  return setup.probed_nodes.empty() ? setup.config.sim.downlink_mbit_s
+                                    : least_limit(setup.probed_nodes, &ProbedNode::downlink_mbit_s);
 }
 
 }  // namespace gossamer::peer

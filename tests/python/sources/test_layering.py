@@ -44,6 +44,7 @@ ORDER = {
         "prediction",
         "watch",
         "runtime",
+        "probe",
         "benchmarks",
     ),
     "gossip": (
