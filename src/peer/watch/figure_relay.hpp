@@ -13,6 +13,7 @@
 #include "peer/log/recorder.hpp"
 #include "peer/setup/setup.hpp"
 #include "peer/watch/figure_exchange.hpp"
+#include "peer/watch/link_traffic.hpp"
 #include "peer/watch/run_view.hpp"
 
 namespace gossamer::peer {
