@@ -7,6 +7,8 @@ import re
 import resource
 import struct
 import subprocess
+import sys
+import tempfile
 import zlib
 from pathlib import Path
 
@@ -15,6 +17,7 @@ import pytest
 MOST_MEMORY = 256 << 20  # bytes that are resident at the peak
 # What a terminal obeys, but for line ends, in text that was UTF-8.
 CONTROLS = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+PEAK_MEMORY = Path(__file__).parent / "programs" / "peak_memory.py"
 MOST_PROCESSOR_SECONDS = 10  # 2 on an idle machine; the limit stops what does not end
 
 
@@ -25,16 +28,13 @@ def limit_time() -> None:
 
 def refused(program: Path, *arguments: str | Path) -> str:
     """The message with which the program refuses; its exit code and its memory are checked."""
-    command = [str(program), *map(str, arguments)]
-    with subprocess.Popen(
-        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, preexec_fn=limit_time
-    ) as process:
-        assert process.stderr is not None
-        message = process.stderr.read().decode()
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-    assert process.returncode in (2, 3), (process.returncode, message[-2000:])
-    assert usage.ru_maxrss * 1024 <= MOST_MEMORY, (usage.ru_maxrss, message)
+    with tempfile.NamedTemporaryFile("r") as peak:
+        command = [sys.executable, PEAK_MEMORY, peak.name, program, *arguments]
+        result = subprocess.run(command, capture_output=True, check=False, preexec_fn=limit_time)
+        kibibytes = int(peak.read())
+    message = result.stderr.decode()
+    assert result.returncode in (2, 3), (result.returncode, message[-2000:])
+    assert kibibytes * 1024 <= MOST_MEMORY, (kibibytes, message)
     assert not CONTROLS.search(message), message
     return message
 
