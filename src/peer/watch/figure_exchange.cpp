@@ -18,7 +18,6 @@ struct EntryHeader {
   std::uint64_t version = 0;
 };
 static_assert(sizeof(EntryHeader) == 16);
-static_assert(sizeof(EntryHeader) + FigureExchange::kMostEntryBytes <= net::kMaxFiguresBytes);
 
 Error bad(std::string what) { return {ErrorKind::lost_peer, std::move(what)}; }
 
@@ -30,9 +29,9 @@ Result<std::pair<EntryHeader, std::string_view>> split_entry(std::string_view& e
   entries.remove_prefix(sizeof header);
   if (header.node >= static_cast<std::uint32_t>(nodes))
     return bad(fmt::format("it sent figures of node {} of {}", header.node, nodes));
-  if (header.bytes > FigureExchange::kMostEntryBytes)
+  if (header.bytes > FigureExchange::entry_limit(nodes))
     return bad(fmt::format("it sent figures of {} bytes of one node, where {} are the limit",
-                           header.bytes, FigureExchange::kMostEntryBytes));
+                           header.bytes, FigureExchange::entry_limit(nodes)));
   if (header.bytes > entries.size()) return bad("it sent figures that end within an entry");
   const std::string_view text = entries.substr(0, header.bytes);
   entries.remove_prefix(header.bytes);
@@ -49,6 +48,12 @@ int node_of(const Json& record) {
 
 FigureExchange::FigureExchange(FigureExchangeOptions options)
     : options_(std::move(options)), wished_(options_.wishes) {}
+
+std::size_t FigureExchange::entry_limit(int nodes) {
+  constexpr std::size_t most = 16384, most_of_all = std::size_t{64} << 20;
+  static_assert(sizeof(EntryHeader) + most <= net::kMaxFiguresBytes);
+  return std::min(most, most_of_all / static_cast<std::size_t>(nodes));
+}
 
 std::size_t FigureExchange::kept_bytes() const {
   std::size_t bytes = 0;
@@ -108,11 +113,16 @@ void FigureExchange::close(int node, Batch& batch, std::uint64_t clock) {
   Entry& entry = entries_[node];
   entry.version = std::max(entry.version + 1, clock);
   entry.text = text_of(list);
-  while (entry.text.size() > kMostEntryBytes && list.size() > 1) {
+  const std::size_t limit = entry_limit(options_.nodes);
+  if (entry.text.size() > limit) {
+    for (Json& record : list) record.erase("sketch");
+    entry.text = text_of(list);
+  }
+  while (entry.text.size() > limit && list.size() > 1) {
     list.erase(list.begin());
     entry.text = text_of(list);
   }
-  if (entry.text.size() > kMostEntryBytes) entries_.erase(node);
+  if (entry.text.size() > limit) entries_.erase(node);
   batch = {};
 }
 

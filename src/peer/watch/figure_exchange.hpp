@@ -38,9 +38,11 @@ class FigureExchange {
   /// (peer here, peer of another process)
   using Link = std::pair<int, int>;
 
-  /// The most records of a node, those of one turn, that travel together, and their bytes.
+  /// The most records of a node, those of one turn, that travel together.
   static constexpr std::size_t kMostRecords = 8;
-  static constexpr std::size_t kMostEntryBytes = 16384;
+  /// The most bytes of these records, in a network of so many nodes: 16 KiB, and less where the
+  /// entries of all nodes would have more than 64 MiB.
+  static std::size_t entry_limit(int nodes);
   /// A wish holds for so long.
   static constexpr gossip::Time kWishLife = std::chrono::seconds(15);
 
@@ -59,7 +61,7 @@ class FigureExchange {
 
   /// Some process wishes for figures.
   bool is_wished() const { return wished_; }
-  /// Bytes of the figures that are kept: kMostEntryBytes for each node at most.
+  /// Bytes of the figures that are kept: entry_limit() for each node at most.
   std::size_t kept_bytes() const;
 
  private:

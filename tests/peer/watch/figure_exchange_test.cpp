@@ -183,10 +183,16 @@ TEST_CASE("Only the roundest record of a turn keeps its sketch, and no entry exc
   for (const auto& [node, record] : path.shown[0])
     CHECK(record.contains("sketch") == (record["round"] == 4));
   Json record = record_of(1, 8, 1);
-  record["sketch"] = std::string(FigureExchange::kMostEntryBytes, 'A');
+  record["sketch"] = std::string(FigureExchange::entry_limit(2), 'A');
   path.at(1).add(record);
   path.turn(), path.turn();
-  CHECK_FALSE(path.rounds(0, 1).contains(8));
+  CHECK(path.shown[0].back().second["round"] == 8);
+  CHECK_FALSE(path.shown[0].back().second.contains("sketch"));
+  record["round"] = 9;
+  record["cause"] = std::string(FigureExchange::entry_limit(2), 'A');
+  path.at(1).add(record);
+  path.turn(), path.turn();
+  CHECK_FALSE(path.rounds(0, 1).contains(9));
 }
 
 TEST_CASE("Figures that break the protocol are named") {
@@ -234,11 +240,14 @@ TEST_CASE("An old version does not replace a newer one, and invented figures fil
   CHECK(path.at(0).receive({0, 1}, {{1, 7}, entry(2, 9, later)}, path.now).ok());
   CHECK(path.at(0).receive({0, 1}, {{1, 7}, entry(2, 8, "[]")}, path.now).ok());
   CHECK(path.at(0).kept_bytes() == later.size());
-  const std::string large(FigureExchange::kMostEntryBytes, ' ');
+  const std::string large(FigureExchange::entry_limit(kNodes), ' ');
   for (std::uint64_t version = 10; version < 100; ++version)
     for (std::uint32_t node = 0; node < kNodes; ++node)
       CHECK(path.at(0).receive({0, 1}, {{1, 7}, entry(node, version, large)}, path.now).ok());
-  CHECK(path.at(0).kept_bytes() <= kNodes * FigureExchange::kMostEntryBytes);
+  CHECK(path.at(0).kept_bytes() <= kNodes * FigureExchange::entry_limit(kNodes));
+  CHECK(FigureExchange::entry_limit(1000) == 16384);
+  CHECK(65535 * FigureExchange::entry_limit(65535) <= 64 << 20);
+  CHECK(FigureExchange::entry_limit(65535) > 1000);  // a record or two
 }
 
 TEST_CASE("A node's figures go on after a restart, whose rounds begin anew elsewhere") {
