@@ -109,6 +109,35 @@ std::vector<std::byte> wrong_version() {
   return {hello.begin(), hello.begin() + kHelloPrefixBytes};
 }
 
+std::vector<std::byte> repeated(const FrameBody& body, int times) {
+  const auto frame = frame_bytes(frame_header(0, 1, body), {});
+  std::vector<std::byte> all;
+  for (int i = 0; i < times; ++i) all.insert(all.end(), frame.begin(), frame.end());
+  return all;
+}
+
+/// Why peer 1 loses its link to peer 0, which sends these bytes again and again. Peers 1 and 2 go
+/// on.
+std::string why_lost(const std::vector<std::byte>& bytes) {
+  World world(3);
+  world.tolerates_loss = true;
+  const World::Pairs path = {{0, 1}, {1, 2}};
+  Process& one = world.add({1}, path);
+  Process& two = world.add({2}, path);
+  REQUIRE(one.network->start().ok());
+  RawClient zero(world, one.network->address());
+  zero.hello(0, 1, identity(3));
+  REQUIRE(two.network->start().ok());
+  world.run_until([&] { return one.network->joined() && two.network->joined(); });
+  std::string why;
+  one.on_lost = [&](int, const Error& error) { why = error.message; };
+  for (int i = 0; i < 10 && zero.ended.empty(); ++i) zero.send(bytes);
+  world.run_until([&] { return one.count("lost 1-0") == 1; });
+  check_carries(world, one, 1, two, 2);
+  CHECK(one.faults.empty());
+  return why;
+}
+
 }  // namespace
 
 TEST_CASE("a handler that is always ready does not keep timers and coroutines from their turn") {
@@ -161,50 +190,14 @@ TEST_CASE("connections of a wrong version that send zeros for ever do not hold a
 }
 
 TEST_CASE("a peer that sends heartbeats without a pause violates the protocol") {
-  World world(3);
-  world.tolerates_loss = true;
-  const World::Pairs path = {{0, 1}, {1, 2}};
-  Process& one = world.add({1}, path);
-  Process& two = world.add({2}, path);
-  REQUIRE(one.network->start().ok());
-  RawClient zero(world, one.network->address());
-  zero.hello(0, 1, identity(3));
-  REQUIRE(two.network->start().ok());
-  world.run_until([&] { return one.network->joined() && two.network->joined(); });
-  const auto heartbeat = frame_bytes(frame_header(0, 1, HeartbeatFrame{}), {});
-  std::vector<std::byte> many;
-  for (int i = 0; i < 10'000; ++i) many.insert(many.end(), heartbeat.begin(), heartbeat.end());
-  std::string why;
-  one.on_lost = [&](int, const Error& error) { why = error.message; };
-  for (int i = 0; i < 10 && zero.ended.empty(); ++i) zero.send(many);
-  world.run_until([&] { return one.count("lost 1-0") == 1; });
+  const std::string why = why_lost(repeated(HeartbeatFrame{}, 10'000));
   CHECK(why.find("broke the protocol: it sent ") != std::string::npos);
   CHECK(why.find(" heartbeats and other frames without content in ") != std::string::npos);
-  check_carries(world, one, 1, two, 2);
-  CHECK(one.faults.empty());
 }
 
 TEST_CASE("a peer that sends figures without a pause violates the protocol") {
-  World world(3);
-  world.tolerates_loss = true;
-  const World::Pairs path = {{0, 1}, {1, 2}};
-  Process& one = world.add({1}, path);
-  Process& two = world.add({2}, path);
-  REQUIRE(one.network->start().ok());
-  RawClient zero(world, one.network->address());
-  zero.hello(0, 1, identity(3));
-  REQUIRE(two.network->start().ok());
-  world.run_until([&] { return one.network->joined() && two.network->joined(); });
-  const auto figures = frame_bytes(frame_header(0, 1, FiguresFrame{0, 1}), {});
-  std::vector<std::byte> many;
-  for (int i = 0; i < 1000; ++i) many.insert(many.end(), figures.begin(), figures.end());
-  std::string why;
-  one.on_lost = [&](int, const Error& error) { why = error.message; };
-  zero.send(many);
-  world.run_until([&] { return one.count("lost 1-0") == 1; });
+  const std::string why = why_lost(repeated(FiguresFrame{0, 1}, 1000));
   CHECK(why.find("broke the protocol: it sent 17 frames of figures in ") != std::string::npos);
-  check_carries(world, one, 1, two, 2);
-  CHECK(one.faults.empty());
 }
 
 TEST_CASE("a rejection is a number: it tells a stranger nothing of the run") {
