@@ -138,7 +138,10 @@ void FigureExchange::begin_turn(gossip::Time now, std::uint64_t clock) {
   }
   // So many turns that what is known can be sent meanwhile over each link.
   const std::uint64_t pause = std::bit_ceil(kept_bytes() / net::kMaxFiguresBytes + 1);
-  if (++turns_ % pause != 0) return;
+  if (++turns_ % pause == 0) close_batches(clock);
+}
+
+void FigureExchange::close_batches(std::uint64_t clock) {
   for (auto& [node, batch] : batches_)
     if (!batch.records.empty()) close(node, batch, clock);
 }

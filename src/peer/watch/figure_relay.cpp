@@ -59,7 +59,7 @@ void FigureRelay::take(const Json& record) {
     return exchange_->add(with_traffic(record, parts_.traffic));
   if (parts_.view == nullptr) return;
   // The last records of the nodes precede the one of the end.
-  if (type == "end") exchange_->begin_turn(parts_.scheduler.now(), microseconds());
+  if (type == "end") exchange_->close_batches(microseconds());
   parts_.view->add(record, parts_.hosted);
 }
 

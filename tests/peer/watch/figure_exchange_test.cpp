@@ -273,6 +273,11 @@ TEST_CASE("What does not fit into one frame follows in the next ones") {
     record["sketch"] = std::string(12000, 'A');
     path.at(node).add(record);
   }
+  path.turn();
+  path.at(0).add(record_of(0, 2, 1));
+  path.turn();  // one of many in which nothing new may go out
+  path.at(0).close_batches(path.clock);
+  CHECK(path.rounds(0, 0).contains(2));
   for (int turn = 0; turn < 3 * nodes; ++turn) path.turn();
   for (int node = 0; node < nodes; ++node) CHECK(path.rounds(0, node).contains(1));
 }
