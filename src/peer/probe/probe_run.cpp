@@ -120,10 +120,7 @@ net::NetworkSetup ProbeRun::network_setup(std::optional<net::Credentials> creden
   network.identity = identity_of(setup_);
   network.hosted = request_.hosted;
   network.listening = request_.listening;
-  for (const int here : request_.hosted)
-    for (const int there : algorithm_.partners(here, *all_pairs_))
-      if (!std::ranges::binary_search(request_.hosted, there))
-        network.pairs.emplace_back(here, there);
+  network.pairs = pairs_of(algorithm_, *all_pairs_, request_.hosted);
   network.shared_memory = shared_memory_;
   network.message = request_.message;
   network.fault = [this](const Error& error) { fail(error); };
@@ -166,9 +163,8 @@ Status ProbeRun::join() {
     return Error{ErrorKind::rejected,
                  "the others measure already, and no process can join them; when they have ended, "
                  "start all of them again"};
-  for (const int here : request_.hosted)
-    for (const int there : algorithm_.partners(here, *all_pairs_))
-      if (!group_.hosts(there)) group_.exchange().connect(here, there, network_->link(here, there));
+  for (const auto& [here, there] : pairs_of(algorithm_, *all_pairs_, request_.hosted))
+    group_.exchange().connect(here, there, network_->link(here, there));
   return {};
 }
 

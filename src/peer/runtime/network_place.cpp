@@ -31,10 +31,12 @@ net::Identity identity_of(const Setup& setup) {
   return identity;
 }
 
-std::vector<std::pair<int, int>> pairs_of(const Setup& setup, const std::vector<int>& hosted) {
+std::vector<std::pair<int, int>> pairs_of(const gossip::Algorithm& algorithm,
+                                          const topology::MixingSchedule& schedule,
+                                          const std::vector<int>& hosted) {
   std::vector<std::pair<int, int>> pairs;
   for (int here : hosted)
-    for (int there : setup.algorithm->partners(here, *setup.schedule))
+    for (int there : algorithm.partners(here, schedule))
       if (!std::binary_search(hosted.begin(), hosted.end(), there)) pairs.emplace_back(here, there);
   return pairs;
 }

@@ -18,7 +18,9 @@ Status check_addresses(const Setup& setup);
 net::Identity identity_of(const Setup& setup);
 
 /// (hosted node, node of another process) that exchange rows, each pair once.
-std::vector<std::pair<int, int>> pairs_of(const Setup& setup, const std::vector<int>& hosted);
+std::vector<std::pair<int, int>> pairs_of(const gossip::Algorithm& algorithm,
+                                          const topology::MixingSchedule& schedule,
+                                          const std::vector<int>& hosted);
 
 /// The error as other processes report it: trouble with the files of this machine is trouble of
 /// this peer.

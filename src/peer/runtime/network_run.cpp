@@ -58,7 +58,7 @@ NetworkRun::NetworkRun(const Setup& setup, const NetworkRunRequest& request, Sta
       startup_(std::move(startup)),
       credentials_(std::move(credentials)),
       watch_(watch),
-      pairs_(pairs_of(setup, request.hosted)) {
+      pairs_(pairs_of(*setup.algorithm, *setup.schedule, request.hosted)) {
   shared_memory_ = setup.share_rows();  // before the rows are allocated
   startup_.recorder().on_progress = request.on_progress;
   thread_ =
