@@ -77,11 +77,11 @@ std::optional<std::pair<int, FigureExchange::Wish>> FigureExchange::newest_wish(
 // has the largest powers of 2 as factors, so they choose the same ones: a page shows means over
 // peers.
 
-void FigureExchange::add(const Json& record) {
+void FigureExchange::add(Json record) {
   if (!wished_) return;
   Batch& batch = batches_[node_of(record)];
   if (!batch.records.empty() && !is_chosen(batch, batch.records.back())) batch.records.pop_back();
-  batch.records.push_back(record);
+  batch.records.push_back(std::move(record));
   if (batch.records.size() <= kMostRecords) return;
   // The newest record stays in any case.
   while (batch.records.size() > kMostRecords / 2 + 1) {

@@ -49,7 +49,7 @@ class FigureExchange {
   explicit FigureExchange(FigureExchangeOptions options);
 
   /// A record, of type round or server, that a hosted node has written to the log.
-  void add(const Json& record);
+  void add(Json record);
   /// A turn begins: next() is called for each link that takes figures, once. `clock` is the wall
   /// clock in microseconds, which makes the figures of a process that is started again newer.
   void begin_turn(gossip::Time now, std::uint64_t clock);

@@ -4,7 +4,6 @@
 #include <chrono>
 
 #include "peer/log/log_records.hpp"
-#include "peer/watch/run_page.hpp"
 
 namespace gossamer::peer {
 namespace {
@@ -55,12 +54,20 @@ FigureRelay::~FigureRelay() {
 
 void FigureRelay::take(const Json& record) {
   const std::string type = record_type(record);
-  if (type == "round" || type == "server")
-    return exchange_->add(with_traffic(record, parts_.traffic));
+  if (type == "round" || type == "server") return add(record);
   if (parts_.view == nullptr) return;
   // The last records of the nodes precede the one of the end.
   if (type == "end") exchange_->close_batches(microseconds());
   parts_.view->add(record, parts_.hosted);
+}
+
+void FigureRelay::add(const Json& record) {
+  if (!exchange_->is_wished()) return;
+  Json shared = record;
+  if (const auto peer = shared.find("peer"); peer != shared.end())
+    if (Json sent = parts_.traffic.sent_by(peer->get<int>()); !sent.is_null())
+      shared["sent_to"] = std::move(sent);
+  exchange_->add(std::move(shared));
 }
 
 void FigureRelay::turn() {

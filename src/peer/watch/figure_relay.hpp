@@ -49,6 +49,7 @@ class FigureRelay {
 
  private:
   void take(const Json& record);
+  void add(const Json& record);
   void turn();
   void send();
   void show_links();

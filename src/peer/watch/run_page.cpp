@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
 #include <span>
 #include <utility>
 
@@ -87,13 +88,6 @@ WebAnswer health_answer(const RunView& view) {
 
 }  // namespace
 
-Json with_traffic(Json record, const LinkTraffic& traffic) {
-  if (record_type(record) != "round") return record;
-  if (Json sent = traffic.sent_by(record["peer"].get<int>()); !sent.is_null())
-    record["sent_to"] = std::move(sent);
-  return record;
-}
-
 WebAnswer answer_of(const RunView& view, std::string_view path) {
   const std::size_t mark = path.find('?');
   const std::string_view query = mark == path.npos ? "" : path.substr(mark + 1);
@@ -157,8 +151,19 @@ Result<std::unique_ptr<RunPage>> open_page(const Setup& setup, Recorder& recorde
   }
   std::unique_ptr<RunPage> page = std::move(served).value();
   if (const Status begun = page->view().begin(recorder.header()); !begun.ok()) return begun.error();
-  recorder.on_record = [&view = page->view(), &traffic, hosted](const Json& record) {
-    view.add(with_traffic(record, traffic), hosted);
+  // What links carry is shown once a second, as records may come by the thousand.
+  using Clock = std::chrono::steady_clock;
+  std::vector<Clock::time_point> shown(static_cast<std::size_t>(setup.nodes()));
+  recorder.on_record = [&view = page->view(), &traffic, hosted,
+                        shown = std::move(shown)](const Json& record) mutable {
+    view.add(record, hosted);
+    if (record_type(record) != "round") return;
+    const int peer = record["peer"].get<int>();
+    Clock::time_point& last = shown[static_cast<std::size_t>(peer)];
+    const Clock::time_point now = Clock::now();
+    if (last != Clock::time_point() && now - last < std::chrono::seconds(1)) return;
+    last = now;
+    view.set_traffic(peer, traffic.sent_by(peer));
   };
   message(fmt::format("the page of this run is at {}{}", page->url(),
                       page->is_local() ? "" : ", and open to other machines"));

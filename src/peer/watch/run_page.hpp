@@ -18,10 +18,6 @@
 
 namespace gossamer::peer {
 
-/// The record; of a round, with the bytes that the peer has sent over each link (`sent_to`), which
-/// the log does not have.
-Json with_traffic(Json record, const LinkTraffic& traffic);
-
 /// The answer to a request: the page and its parts, /state, /rounds/R, /metrics, /health.
 WebAnswer answer_of(const RunView& view, std::string_view path);
 

@@ -103,7 +103,8 @@ void RunView::add(const Json& record, const std::vector<int>& hosted) {
   if (type == "round") {
     const int peer = record["peer"].get<int>();
     add_node(record, peer);
-    if (peer < peers_) add_to_round(record, peer), add_traffic(record, peer);
+    if (peer < peers_) add_to_round(record, peer);
+    if (const auto sent = record.find("sent_to"); sent != record.end()) add_traffic(peer, *sent);
   } else if (type == "server") {
     add_node(record, record["server"].get<int>());
   } else if (type == "network") {
@@ -166,11 +167,17 @@ void RunView::add_to_round(const Json& record, int node) {
     add_sketch(*kept, sketch->get_ref<const std::string&>(), node);
 }
 
-/// `sent_to` may come from another process, and be anything.
-void RunView::add_traffic(const Json& record, int peer) {
-  const auto found = record.find("sent_to");
-  if (found == record.end() || !found->is_array()) return;
-  for (const Json& one : *found) {
+void RunView::set_traffic(int peer, const Json& sent) {
+  const std::lock_guard lock(mutex_);
+  if (run_ == nullptr) return;
+  ++version_;
+  add_traffic(peer, sent);
+}
+
+/// `sent` may come from another process, and be anything.
+void RunView::add_traffic(int peer, const Json& sent) {
+  if (!sent.is_array() || peer >= peers_) return;
+  for (const Json& one : sent) {
     if (!is_list(one, std::numeric_limits<std::int64_t>::max()) || one.size() != 2) return;
     const auto to = one[0].get<std::int64_t>();
     if (to >= peers_ || to == peer || !is_neighbour(peer, static_cast<int>(to))) return;

@@ -64,6 +64,8 @@ class RunView {
   void add(const Json& record, const std::vector<int>& hosted);
   /// Node `end` of another process has lost its link to `neighbour`, or it is restored.
   void set_other_link(int end, int neighbour, bool lost);
+  /// What a peer has sent over its links so far (LinkTraffic::sent_by).
+  void set_traffic(int peer, const Json& sent);
   /// A hosted node suspects the other end of its link, or does no longer.
   void set_suspected(int node, int neighbour, bool suspected);
 
@@ -76,7 +78,7 @@ class RunView {
  private:
   void add_node(const Json& record, int node);
   void add_to_round(const Json& record, int node);
-  void add_traffic(const Json& record, int peer);
+  void add_traffic(int peer, const Json& sent);
   void add_network(const Json& record);
   void add_membership(const Json& record);
   void add_end(const Json& record, const std::vector<int>& hosted);
