@@ -66,15 +66,30 @@ std::vector<ExchangeVolume> Algorithm::communication(const topology::MixingSched
 
 task<void> Algorithm::drain(Node&) const { co_return; }
 
+namespace {
+
+void add_partners(int i, const topology::MixingSchedule& part, const std::vector<int>& ids,
+                  std::set<int>& partners) {
+  const auto id = [&ids](int j) { return ids[static_cast<std::size_t>(j)]; };
+  if (part.period() == 0) partners.insert(ids.begin(), ids.end());
+  for (int t = 0; t < part.period(); ++t) {
+    const auto matrix = part.at(static_cast<Round>(t));
+    for (const topology::Neighbour& neighbour : matrix->in_neighbours(i))
+      partners.insert(id(neighbour.peer));
+    for (const int j : matrix->out_neighbours(i)) partners.insert(id(j));
+  }
+}
+
+}  // namespace
+
 std::vector<int> mixing_partners(int i, const topology::MixingSchedule& schedule) {
   std::set<int> partners;
-  if (schedule.period() == 0)
-    for (int j = 0; j < schedule.peers(); ++j) partners.insert(j);
-  for (int t = 0; t < schedule.period(); ++t) {
-    const auto matrix = schedule.at(static_cast<Round>(t));
-    for (const topology::Neighbour& neighbour : matrix->in_neighbours(i))
-      partners.insert(neighbour.peer);
-    for (int j : matrix->out_neighbours(i)) partners.insert(j);
+  const std::vector<const topology::MixingSchedule*> parts = schedule.parts();
+  for (std::size_t k = 0; k < parts.size(); ++k) {
+    const std::vector<int>& ids = schedule.participants().changes()[k].peers;
+    const auto found = std::ranges::lower_bound(ids, i);
+    if (found == ids.end() || *found != i) continue;
+    add_partners(static_cast<int>(found - ids.begin()), *parts[k], ids, partners);
   }
   partners.erase(i);
   return {partners.begin(), partners.end()};

@@ -11,6 +11,7 @@
 #include "base/parameter.hpp"
 #include "base/result.hpp"
 #include "topology/kind.hpp"
+#include "topology/participants.hpp"
 
 namespace gossamer::topology {
 
@@ -95,8 +96,14 @@ class MixingSchedule {
  public:
   virtual ~MixingSchedule() = default;
   virtual int peers() const = 0;
-  /// As Topology::period().
+  /// As Topology::period(); 0 where the participants change.
   virtual int period() const = 0;
+  /// Which peers take part in which rounds. In W_t a peer that does not is alone: W_t[i][i] = 1.
+  virtual const Participants& participants() const = 0;
+  /// For each of participants().changes(), in this order, the schedule of its peers, which are
+  /// numbered from 0 there, and whose rounds count from the change's first; where all peers take
+  /// part in all rounds, this schedule itself.
+  virtual std::vector<const MixingSchedule*> parts() const { return {this}; }
   /// W of round t. The matrix outlives the schedule. With a period all are made beforehand and this
   /// is a look-up; without one, every call builds the round's matrix anew: a process that hosts
   /// many peers asks once a round for all of them.
@@ -118,6 +125,8 @@ struct ScheduleRequest {
   ParameterValues values;  ///< the kind's own parameters
   WeightOptions weights;
   TopologyContext context;
+  /// As Participants::parse(). With each change of participants, the topology is made anew.
+  std::vector<std::string> participants = {};
 };
 
 /// Builds the topology, gives it weights, and checks every W of the period: support within the
@@ -126,7 +135,8 @@ struct ScheduleRequest {
 /// period, the first sampled_rounds(n) rounds are checked. n = 1 gives the 1×1 identity. Errors are
 /// `invalid`, and say what was wrong, where, and what would help: an unknown kind, n not
 /// in 1..kMaximumPeers, a parameter that is unknown or out of range, an n that the kind cannot be
-/// built for (the message names one near it that works: "n = 16 works"), a check that failed.
+/// built for (the message names one near it that works: "n = 16 works"), a check that failed; and,
+/// naming run.participants, as of Participants::parse().
 Result<std::unique_ptr<MixingSchedule>> make_schedule(const ScheduleRequest& request);
 
 /// The same, of a topology at hand. `identity` stands for the matrices in hash() where there is no

@@ -18,6 +18,8 @@ class RecentRounds final : public MixingSchedule {
 
   int peers() const override { return schedule_.peers(); }
   int period() const override { return schedule_.period(); }
+  const Participants& participants() const override { return schedule_.participants(); }
+  std::vector<const MixingSchedule*> parts() const override { return schedule_.parts(); }
   std::shared_ptr<const MixingMatrix> at(Round t) const override;
   std::string hash() const override { return schedule_.hash(); }
   const WeightOptions& weighing() const override { return schedule_.weighing(); }

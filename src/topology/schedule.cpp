@@ -6,6 +6,7 @@
 
 #include "base/check.hpp"
 #include "base/hash.hpp"
+#include "topology/changing_schedule.hpp"
 #include "topology/checks.hpp"
 #include "topology/weights.hpp"
 
@@ -76,7 +77,9 @@ std::string hash_of(const std::vector<std::shared_ptr<const MixingMatrix>>& peri
 class PeriodicSchedule final : public MixingSchedule {
  public:
   PeriodicSchedule(std::vector<WeightRows> rounds, WeightOptions weighing, std::vector<int> lattice)
-      : weighing_(std::move(weighing)), lattice_(std::move(lattice)) {
+      : participants_(static_cast<int>(rounds.front().size())),
+        weighing_(std::move(weighing)),
+        lattice_(std::move(lattice)) {
     for (WeightRows& rows : rounds)
       period_.push_back(
           std::make_shared<const MixingMatrix>(matrix_of(std::move(rows), weighing_)));
@@ -85,6 +88,7 @@ class PeriodicSchedule final : public MixingSchedule {
 
   int peers() const override { return period_.front()->peers(); }
   int period() const override { return static_cast<int>(period_.size()); }
+  const Participants& participants() const override { return participants_; }
   std::shared_ptr<const MixingMatrix> at(Round t) const override {
     return period_[t % period_.size()];
   }
@@ -93,6 +97,7 @@ class PeriodicSchedule final : public MixingSchedule {
   const std::vector<int>& lattice() const override { return lattice_; }
 
  private:
+  Participants participants_;
   WeightOptions weighing_;
   std::vector<int> lattice_;
   std::vector<std::shared_ptr<const MixingMatrix>> period_;
@@ -106,6 +111,7 @@ class RandomSchedule final : public MixingSchedule {
   RandomSchedule(std::unique_ptr<Topology> topology, WeightOptions options,
                  const std::string& identity)
       : topology_(std::move(topology)),
+        participants_(topology_->peers()),
         options_(std::move(options)),
         lattice_(topology_->lattice()),
         law_(topology_->law()),
@@ -116,6 +122,7 @@ class RandomSchedule final : public MixingSchedule {
 
   int peers() const override { return topology_->peers(); }
   int period() const override { return 0; }
+  const Participants& participants() const override { return participants_; }
   std::shared_ptr<const MixingMatrix> at(Round t) const override {
     Result<WeightRows> rows = weigh_and_check(*topology_, t, options_);
     GOSSAMER_CHECK(rows.ok(),
@@ -129,6 +136,7 @@ class RandomSchedule final : public MixingSchedule {
 
  private:
   std::unique_ptr<Topology> topology_;
+  Participants participants_;
   WeightOptions options_;
   std::vector<int> lattice_;
   RandomLaw law_;
@@ -183,6 +191,7 @@ Result<std::unique_ptr<MixingSchedule>> make_schedule(const ScheduleRequest& req
     return invalid_error(
         fmt::format("topology {} cannot be built for {} peers: give 1 to {}; n = {} works",
                     kind.name, n, kMaximumPeers, 16));
+  if (!request.participants.empty()) return make_changing_schedule(request);
   GOSSAMER_TRY(const ParameterValues values,
                check_values("topology", kind.parameters, request.values));
   TopologyContext context = request.context;

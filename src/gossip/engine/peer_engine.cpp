@@ -8,13 +8,16 @@
 namespace gossamer::gossip {
 
 PeerEngine::PeerEngine(Exchange& exchange, const Algorithm& algorithm, int id, NodeMemory memory,
-                       const EngineOptions& options, EngineHooks& hooks)
+                       const EngineOptions& options, const Donors& donors, EngineHooks& hooks)
     : algorithm_(algorithm),
       exchange_(exchange),
+      donors_(donors),
       memory_(std::move(memory)),
       options_(options),
       hooks_(hooks),
-      node_(exchange, id, options.peers, algorithm.rows(exchange.schedule()), memory_) {}
+      node_(exchange, id, options.peers, algorithm.rows(exchange.schedule()), memory_) {
+  expect_donor(0);
+}
 
 void PeerEngine::tolerate_loss(Membership::Options plan) {
   membership_.emplace(exchange_, node_, std::move(plan));
@@ -26,8 +29,9 @@ Membership& PeerEngine::membership() {
 }
 
 void PeerEngine::begin_at(Round round) {
-  round_ = round;
+  round_ = begun_ = round;
   node_.endpoint().begin_at(round);
+  expect_donor(round);
 }
 
 void PeerEngine::restore(const PeerState& state) {
@@ -35,7 +39,7 @@ void PeerEngine::restore(const PeerState& state) {
   std::ranges::copy(state.counters, node_.counters().begin());
   algorithm_.resume(id(), state.round, node_.counters(), exchange_.schedule());
   node_.set_steps_done(state.steps);
-  round_ = state.round;
+  round_ = begun_ = state.round;
   reinitialises_ = node_.endpoint().mixer().uses_earlier_rows();
 }
 
@@ -61,42 +65,151 @@ bool PeerEngine::saves_here() const {
   return options_.save_every > 0 && (round_ % options_.save_every == 0 || stops_here()) && whole;
 }
 
+void PeerEngine::stop_after(Round round) {
+  stop_after_ = round;
+  if (waits_) node_.endpoint().messenger().notify();
+}
+
 task<void> PeerEngine::run() {
   if (joins_) {
-    const Round first = co_await membership_->await_admission();
-    round_ = first;
-    if (!hooks_.joined(*this)) co_return;
+    const bool goes_on = co_await join_network();
+    if (!goes_on) co_return;
   } else if (reinitialises_) {
     co_await node_.reinitialise_rows();
   }
-  task<void> begun = hooks_.completed(*this);
-  if (!begun.done()) co_await begun;
+  if (participants().counts_after(id(), round_)) {
+    task<void> recorded = hooks_.completed(*this);
+    if (!recorded.done()) co_await recorded;
+  }
+  bool has_rows = joins_ || participants().counts_after(id(), round_);
   while (round_ < last()) {
-    in_round_ = true;
-    bool reinitialised = false;
-    if (membership_) reinitialised = co_await membership_->begin_round(round_);
-    hooks_.before_round(*this, reinitialised);
-    co_await algorithm_.round(node_, round_);
-    const bool goes_on = hooks_.after_round(*this);
-    in_round_ = false;
-    if (!goes_on) co_return;
-    // The state of a peer that leaves rounds out is the same after each of them.
-    const Round next = node_.endpoint().next_round(round_, last());
-    while (round_ < next) {
-      ++round_;
-      // The state is saved first: a run that is resumed from it repeats what completed() records.
-      if (saves_here()) {
-        task<void> saved = hooks_.save(*this);
-        if (!saved.done()) co_await saved;
-      }
-      task<void> recorded = hooks_.completed(*this);
-      if (!recorded.done()) co_await recorded;
+    if (!has_rows || !participants().takes_part(id(), round_)) {
+      has_rows = co_await wait_to_take_part();
+      if (!has_rows) co_return;
+      continue;
     }
+    co_await begin_round();
+    co_await algorithm_.round(node_, round_);
+    if (!hooks_.after_round(*this)) co_return;
+    co_await complete_rounds(node_.endpoint().next_round(round_, last()));
   }
   co_await node_.endpoint().flush_sends();
   co_await algorithm_.drain(node_);
   finished_ = true;
   hooks_.finished(*this);
+}
+
+/// Waits until a neighbour gives rows. Returns whether the peer does rounds then.
+task<bool> PeerEngine::join_network() {
+  const Round first = co_await membership_->await_admission();
+  round_ = begun_ = first;
+  expect_donor(first + 1);
+  co_return hooks_.joined(*this);
+}
+
+/// Leaves out the rounds up to the next one in which the peer takes part, for which it takes the
+/// rows of its donor; or up to the end. Returns whether the peer goes on.
+task<bool> PeerEngine::wait_to_take_part() {
+  const std::optional<Round> next = participants().next_round(id(), round_);
+  round_ = std::min(next.value_or(options_.rounds), options_.rounds);
+  if (round_ >= last()) co_return true;
+  Endpoint& endpoint = node_.endpoint();
+  endpoint.begin_at(round_ - 1);  // the round itself has not begun
+  const int donor = donors_.next(id(), round_)->donor;
+  expect_donor(round_);
+  waits_ = true;
+  while (round_ < last() && !endpoint.has_state_from(donor) && !has_missed_donor(donor))
+    co_await endpoint.messenger().wait_event();
+  waits_ = false;
+  if (round_ >= last()) co_return true;
+  const bool taken = co_await take_rows(donor);
+  if (!taken) {
+    const bool joined = co_await ask_others();
+    co_return joined;
+  }
+  endpoint.begin_at(round_);
+  expect_donor(round_ + 1);
+  hooks_.takes_part(*this);
+  co_return true;
+}
+
+/// The rows of the donor with which the peer joins in round t or later may arrive from now on,
+/// before the peer waits for them.
+void PeerEngine::expect_donor(Round t) {
+  if (const auto joining = donors_.next(id(), t))
+    node_.endpoint().expect_state_from(joining->donor, /*soon=*/false);
+}
+
+/// Returns false if the donor is lost before all rows have arrived.
+task<bool> PeerEngine::take_rows(int donor) {
+  Endpoint& endpoint = node_.endpoint();
+  bool whole = endpoint.has_state_from(donor);
+  if (whole) {
+    endpoint.expect_state_from(donor, /*soon=*/true);
+    whole = co_await node_.receive_state(donor);
+  }
+  endpoint.expect_state_from(std::nullopt);
+  if (!whole) co_return false;
+  node_.set_steps_done(round_ * steps_of_round());
+  co_await node_.reinitialise_rows();
+  co_await node_.reset_optimizer();
+  co_return true;
+}
+
+/// Whether a neighbour has begun the round in which this peer is to take part, and the donor is not
+/// there to give rows for it.
+bool PeerEngine::has_missed_donor(int donor) {
+  Endpoint& endpoint = node_.endpoint();
+  return membership_ && !endpoint.view().is_present(donor, round_) &&
+         endpoint.newest_arrived() >= round_;
+}
+
+/// The donor is lost: as a peer that joins a running network, this one takes the rows of any
+/// neighbour, and a later round than it was to begin in.
+task<bool> PeerEngine::ask_others() {
+  membership_->join_again();
+  hooks_.lost_donor(*this);
+  const bool goes_on = co_await join_network();
+  co_return goes_on;
+}
+
+/// Gives rows to the peers that take part from this round on, where this peer is their donor, and
+/// reinitialises rows with a conserved sum where that is due.
+task<void> PeerEngine::begin_round() {
+  const Round last_begun = begun_ > 0 ? begun_ - 1 : 0;
+  begun_ = round_ + 1;
+  bool reinitialised = false;
+  if (membership_) reinitialised = co_await membership_->begin_round(round_);
+  for (const int receiver : donors_.receivers(id(), last_begun + 1, round_))
+    if (node_.endpoint().view().is_present(receiver, round_)) node_.send_state(receiver);
+  const bool changes = participants().index_at(last_begun) != participants().index_at(round_);
+  if (changes && node_.conserves_sums()) {
+    co_await node_.reinitialise_sums();
+    reinitialised = true;
+  }
+  hooks_.before_round(*this, reinitialised);
+}
+
+std::uint64_t PeerEngine::steps_of_round() const {
+  const int epochs = algorithm_.epochs_per_round();
+  return epochs > 0 ? static_cast<std::uint64_t>(epochs) * node_.batches_per_epoch(id())
+                    : static_cast<std::uint64_t>(algorithm_.steps_per_round());
+}
+
+/// The peer is after round `next` − 1. Where it left rounds out, its state is the same after each of
+/// them.
+task<void> PeerEngine::complete_rounds(Round next) {
+  while (round_ < next) {
+    ++round_;
+    if (!participants().counts_after(id(), round_)) continue;
+    // The state is saved first: a run that is resumed from it repeats what completed() records.
+    if (saves_here()) {
+      task<void> saved = hooks_.save(*this);
+      if (!saved.done()) co_await saved;
+    }
+    task<void> recorded = hooks_.completed(*this);
+    if (!recorded.done()) co_await recorded;
+  }
 }
 
 PeerState PeerEngine::state() {

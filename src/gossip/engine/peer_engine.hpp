@@ -4,8 +4,10 @@
 // The life of a peer:
 //
 //   start() ─┬─ first round known ──────────────┬─▶ rounds ──▶ drain ──▶ finished()
-//            └─ joins: await_admission, donor ──┘      │
-//                                                      └─ interrupted: rounds end early, then drain
+//            └─ joins: await_admission, donor ──┘    │ ▲ │
+//                                                    │ │ └─ interrupted: rounds end early, then drain
+//                                                    ▼ │
+//                             takes no part: waits for the donor of its next round
 //
 // A server of a baseline is driven in the same way; "peer" stands for both here.
 #pragma once
@@ -17,6 +19,7 @@
 #include <vector>
 
 #include "gossip/algorithm.hpp"
+#include "gossip/engine/donors.hpp"
 #include "gossip/membership/membership.hpp"
 #include "gossip/node/node.hpp"
 #include "gossip/task.hpp"
@@ -30,9 +33,14 @@ class PeerEngine;
 class EngineHooks {
  public:
   virtual ~EngineHooks() = default;
-  /// The peer has joined: a donor gave it rows, and round() is its first round. False: the run has
-  /// failed, and the peer does no round.
+  /// The peer has joined a running network: a donor gave it rows, and round() is its first round.
+  /// False: the run has failed, and the peer does no round.
   virtual bool joined(PeerEngine&) { return true; }
+  /// The peer takes part from round round() on, with the rows of its donor.
+  virtual void takes_part(PeerEngine&) {}
+  /// The peer, which is to take part from now on, has lost its donor, and joins as a restarted peer
+  /// does.
+  virtual void lost_donor(PeerEngine&) {}
   /// Round round() begins. `reinitialised`: rows with a conserved sum were reinitialised for it.
   virtual void before_round(PeerEngine&, bool reinitialised) { (void)reinitialised; }
   /// Round round() is done. False: the run has failed, and the peer does no further round.
@@ -40,7 +48,8 @@ class EngineHooks {
   /// The state after round() rounds is to be saved. Rows stay as they are until the task is done.
   virtual task<void> save(PeerEngine&) { return {}; }
   /// round() rounds are completed, counting those that were left out. Called for each number of
-  /// rounds, after save(), and once before the first round.
+  /// rounds after which the peer counts (Participants::counts_after), after save(), and once before
+  /// the first round.
   virtual task<void> completed(PeerEngine&) { return {}; }
   /// The peer has done its last round, and has sent all that others wait for.
   virtual void finished(PeerEngine&) {}
@@ -65,7 +74,7 @@ class PeerEngine {
   /// All references outlive the engine; the node's leased rows are in `memory`. Destroy the links
   /// and the exchange before the engine, and end() it before them.
   PeerEngine(Exchange& exchange, const Algorithm& algorithm, int id, NodeMemory memory,
-             const EngineOptions& options, EngineHooks& hooks);
+             const EngineOptions& options, const Donors& donors, EngineHooks& hooks);
   PeerEngine(const PeerEngine&) = delete;
   PeerEngine& operator=(const PeerEngine&) = delete;
 
@@ -104,14 +113,17 @@ class PeerEngine {
 
   // ---- interrupts
   /// The loop ends when `round` rounds are completed; the state is then saved and recorded.
-  void stop_after(Round round) { stop_after_ = round; }
+  void stop_after(Round round);
   /// Whether the loop ends, or has ended, at round() because of stop_after().
   bool stops_here() const { return stop_after_ == round_; }
 
+  /// Local steps that the node counts, but that it did not do, for the rounds in which it took no
+  /// part.
+  std::uint64_t steps_left_out() const { return participants().missed(id(), begun_) * steps_of_round(); }
   /// Completed rounds; within a round, its number.
   Round round() const { return round_; }
-  /// Rounds that have begun.
-  Round begun() const { return round_ + (in_round_ ? 1 : 0); }
+  /// Rounds that have begun, up to the last one in which the peer takes part.
+  Round begun() const { return begun_; }
   bool finished() const { return finished_; }
 
   /// What is saved beside rows.
@@ -122,18 +134,33 @@ class PeerEngine {
 
  private:
   task<void> run();
+  task<bool> join_network();
+  task<bool> wait_to_take_part();
+  task<bool> take_rows(int donor);
+  void expect_donor(Round t);
+  bool has_missed_donor(int donor);
+  task<bool> ask_others();
+  task<void> begin_round();
+  task<void> complete_rounds(Round next);
+  std::uint64_t steps_of_round() const;
   bool saves_here() const;
   Round last() const;
+  const topology::Participants& participants() const {
+    return exchange_.schedule().participants();
+  }
 
   const Algorithm& algorithm_;
   Exchange& exchange_;
+  const Donors& donors_;
   NodeMemory memory_;
   EngineOptions options_;
   EngineHooks& hooks_;
   Node node_;
   std::optional<Membership> membership_;
   Round round_ = 0;
-  bool in_round_ = false, joins_ = false, finished_ = false;
+  Round begun_ = 0;  ///< the rounds before are done, or under way, or left out
+  bool joins_ = false, finished_ = false;
+  bool waits_ = false;  ///< takes no part, and waits for its donor
   bool reinitialises_ =
       false;  ///< rows that account for messages under way, before the first round
   std::optional<Round> stop_after_;

@@ -25,12 +25,13 @@ PeerGroup::PeerGroup(GroupRequest request, EngineHooks& hooks, Exchange::OnFault
               request.initialise),
       exchange_(request.scheduler, request.compute, request.schedule,
                 completed(request, [this](int node) { return gpu_of(node); }), hosted_,
-                std::move(on_fault)) {
+                std::move(on_fault)),
+      donors_(request.schedule) {
   for (std::size_t index = 0; index < hosted_.size(); ++index) {
     NodeMemory memory = memory_.of(index);
     memory.counters = algorithm_.counters(hosted_[index], request.schedule);
     engines_.push_back(std::make_unique<PeerEngine>(exchange_, algorithm_, hosted_[index],
-                                                    std::move(memory), request.engine, hooks));
+                                                    std::move(memory), request.engine, donors_, hooks));
   }
 }
 

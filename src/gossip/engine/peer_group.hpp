@@ -82,6 +82,7 @@ class PeerGroup {
   // The rows of the engines' nodes outlive what may hold leases on them: exchange and links.
   std::vector<std::unique_ptr<PeerEngine>> engines_;
   Exchange exchange_;
+  Donors donors_;
   std::vector<std::unique_ptr<Link>> links_;
   std::optional<Round> stop_after_;
 };

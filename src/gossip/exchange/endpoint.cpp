@@ -19,7 +19,7 @@ Status Endpoint::deliver(Chunk chunk) {
     return on_membership_message
                ? on_membership_message(header)
                : protocol_error(header, "a membership message in a run that tolerates no loss");
-  if (header.control == ControlMessage::waiting) return watch_.on_waiting(header, donor_);
+  if (header.control == ControlMessage::waiting) return watch_.on_waiting(header, awaited_donor());
   if (header.channel == state_channel()) {
     if (header.from == donor_) return messenger_.deliver(std::move(chunk));
     return {};
@@ -28,6 +28,7 @@ Status Endpoint::deliver(Chunk chunk) {
   if (header.control != ControlMessage::none) return mixer_->on_control_message(header);
   GOSSAMER_TRY_STATUS(check_lead(header));
   GOSSAMER_TRY_STATUS(mixer_->on_chunk(header));
+  newest_arrived_ = std::max(newest_arrived_, header.round);
   return messenger_.deliver(std::move(chunk));
 }
 
@@ -66,6 +67,7 @@ void Endpoint::skip_to_round(Round t) {
 void Endpoint::on_link_lost(int peer) {
   if (view_.remove(peer)) mixer_->on_link_lost(peer);
   messenger_.close(peer);
+  messenger_.notify();
 }
 
 void Endpoint::on_link_restored(int peer, Round first) {
@@ -76,7 +78,9 @@ void Endpoint::on_link_restored(int peer, Round first) {
   mixer_->on_link_restored(peer, first);
 }
 
-void Endpoint::expect_state_from(std::optional<int> donor) {
+void Endpoint::expect_state_from(std::optional<int> donor, bool soon) {
+  expects_soon_ = soon;
+  if (donor_ == donor) return;
   if (donor_) messenger_.inbox(*donor_, state_channel()).close();
   donor_ = donor;
   if (donor_) messenger_.inbox(*donor_, state_channel()).reopen();

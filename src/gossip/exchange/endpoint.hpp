@@ -43,15 +43,22 @@ class Endpoint {
   /// begun.
   void on_link_restored(int peer, Round first);
   /// RowWatch::on_tick().
-  void on_tick(Time counted) { watch_.on_tick(counted, round_, donor_); }
+  void on_tick(Time counted) {
+    watch_.on_tick(counted, round_, awaited_donor());
+  }
   /// Receives the membership messages; without a receiver they are protocol violations.
   std::function<Status(const ChunkHeader&)> on_membership_message;
 
   // ---- rows for a joining peer
   /// The channel of the rows that a donor sends, as messages of round 0.
   Channel state_channel() const { return static_cast<Channel>(process_.options.channels.size()); }
-  /// Accepts rows of `donor` on the state channel, and drops those of other peers.
-  void expect_state_from(std::optional<int> donor);
+  /// Accepts rows of `donor` on the state channel, and drops those of other peers. `soon`: the
+  /// deadline for rows counts.
+  void expect_state_from(std::optional<int> donor, bool soon = true);
+  /// Whether rows of `donor` have begun to arrive.
+  bool has_state_from(int donor) const { return messenger_.has_chunk(donor, state_channel()); }
+  /// The latest round of which a row has begun to arrive.
+  Round newest_arrived() const { return newest_arrived_; }
 
   // ---- rounds
   /// `first` is this peer's first round, of a resumed run or of a run that it joins. Before any
@@ -86,6 +93,7 @@ class Endpoint {
  private:
   Status check_lead(const ChunkHeader& header) const;
   bool exchanges_rows_both_ways(int peer) const;
+  std::optional<int> awaited_donor() const { return expects_soon_ ? donor_ : std::nullopt; }
 
   const ProcessContext& process_;
   Messenger messenger_;
@@ -96,6 +104,8 @@ class Endpoint {
   std::optional<Round> largest_lead_;  ///< Mixer::largest_lead()
   CatchUpPlan catch_ups_;
   std::optional<int> donor_;
+  bool expects_soon_ = false;
+  Round newest_arrived_ = 0;
   Round round_ = 0;
   Round minimum_next_ = 0;
   Round rounds_left_out_ = 0;

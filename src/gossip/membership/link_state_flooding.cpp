@@ -96,8 +96,7 @@ void LinkStateFlooding::publish(int peer, Round t, bool reachability_only) {
 void LinkStateFlooding::merge(const Update& update, int from) {
   const auto& [end, version, round, reachability_only] = update;
   const bool newer = table_.merge(end, version), own = from == endpoint_.peer();
-  if (newer && node_.conserves_sums())
-    endpoint_.view().set_conserves_sums(table_.is_strongly_connected(exchange_.schedule()));
+  if (newer) update_conservation();
   const Round due = due_round(update), now = this->now();
   if (!reachability_only && (newer || due > now))
     reinitialised_from_ = std::max(reinitialised_from_, due + 1);
@@ -142,7 +141,8 @@ void LinkStateFlooding::send_all(int peer) {
 
 void LinkStateFlooding::begin_lost() {
   const int peer = endpoint_.peer();
-  for (const int partner : options_.partners_of(peer)) table_.merge({peer, partner}, 1);
+  for (const int partner : options_.partners_of(peer))
+    table_.merge({peer, partner}, table_.next_version({peer, partner}, /*lost=*/true));
   reachable_ = 1;
 }
 
@@ -156,8 +156,18 @@ void LinkStateFlooding::leave_out(Round from, Round to) {
     reinitialisations_.insert(due);
 }
 
+/// Whether what is left of W conserves sums follows from the links that are up, and from who takes
+/// part.
+void LinkStateFlooding::update_conservation() {
+  if (node_.conserves_sums())
+    endpoint_.view().set_conserves_sums(table_.is_strongly_connected(exchange_.schedule(), now()));
+}
+
 bool LinkStateFlooding::begin_round(Round t) {
+  const topology::Participants& participants = exchange_.schedule().participants();
+  const bool changes = participants.index_at(t) != participants.index_at(last_begun_);
   last_begun_ = t;
+  if (changes) update_conservation();
   const auto end = reinitialisations_.upper_bound(t);
   const bool any = end != reinitialisations_.begin();
   reinitialisations_.erase(reinitialisations_.begin(), end);

@@ -127,6 +127,7 @@ class LinkStateFlooding {
   bool is_due_later(const Update& update) const;
   void publish(int peer, Round t, bool reachability_only);
   void merge(const Update& update, int from);
+  void update_conservation();
   void forward_later();
   void send(int to, const Update& update);
   void report_reachability();

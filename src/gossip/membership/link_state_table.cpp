@@ -31,17 +31,22 @@ LinkVersion LinkStateTable::next_version(LinkEnd end, bool lost) const {
 
 // An undirected graph is strongly connected wherever it is connected. Of a directed random sequence
 // the first rounds stand for all, as in the checks of W.
-bool LinkStateTable::is_strongly_connected(const topology::MixingSchedule& schedule) const {
+bool LinkStateTable::is_strongly_connected(const topology::MixingSchedule& schedule,
+                                           topology::Round t) const {
   std::vector<std::vector<int>> out_arcs(partners_->size()), in_arcs(partners_->size());
   constexpr topology::Round kDrawn = 100;
-  const bool drawn = schedule.period() == 0 && !schedule.law().undirected;
-  const auto rounds = drawn ? kDrawn : static_cast<topology::Round>(schedule.period());
-  for (topology::Round t = 0; t < rounds; ++t) {
-    const auto w = schedule.at(t);
-    for (int i = 0; i < peers(); ++i)
+  const std::size_t index = schedule.participants().index_at(t);
+  const std::vector<int>& ids = schedule.participants().changes()[index].peers;
+  const topology::MixingSchedule& part = *schedule.parts()[index];
+  const bool drawn = part.period() == 0 && !part.law().undirected;
+  const auto rounds = drawn ? kDrawn : static_cast<topology::Round>(part.period());
+  for (topology::Round round = 0; round < rounds; ++round) {
+    const auto w = part.at(round);
+    for (int i = 0; i < w->peers(); ++i)
       for (const topology::Neighbour& j : w->in_neighbours(i)) {
-        in_arcs[static_cast<std::size_t>(i)].push_back(j.peer);
-        out_arcs[static_cast<std::size_t>(j.peer)].push_back(i);
+        const int to = ids[static_cast<std::size_t>(i)], from = ids[static_cast<std::size_t>(j.peer)];
+        in_arcs[static_cast<std::size_t>(to)].push_back(from);
+        out_arcs[static_cast<std::size_t>(from)].push_back(to);
       }
   }
   return reached_over(out_arcs) == reached_over(in_arcs);

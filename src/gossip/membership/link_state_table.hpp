@@ -42,8 +42,8 @@ class LinkStateTable {
   /// The peers that a path of links which are up leads to, this one included, ascending.
   std::vector<int> reachable() const { return reached_over(*partners_); }
   /// Whether every peer that this peer's values reach over links that are up, at any number of
-  /// hops, also reaches this peer.
-  bool is_strongly_connected(const topology::MixingSchedule& schedule) const;
+  /// hops, also reaches this peer. With the participants of round t.
+  bool is_strongly_connected(const topology::MixingSchedule& schedule, topology::Round t) const;
 
  private:
   std::vector<int> reached_over(const std::vector<std::vector<int>>& arcs) const;

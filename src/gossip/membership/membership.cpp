@@ -203,6 +203,18 @@ void Membership::join() {
   flooding_.begin_lost();
 }
 
+void Membership::join_again() {
+  std::vector<int> connected;
+  for (const auto& [peer, link] : links_)
+    if (link.up) connected.push_back(peer);
+  join();
+  for (const int peer : connected)
+    exchange_.faults().reset_link(
+        endpoint_.peer(), peer,
+        {ErrorKind::lost_peer,
+         fmt::format("peer {} joins anew, because it lost its donor", endpoint_.peer())});
+}
+
 Membership::DonorSearch Membership::donor_search() const {
   if (!joining_) return DonorSearch::not_needed;
   if (donor_) return DonorSearch::requested;

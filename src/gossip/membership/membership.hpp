@@ -47,6 +47,8 @@ class Membership {
   task<bool> begin_round(Round t);
   /// This peer joins: all of its links count as lost until on_link_restored(). Comes before that.
   void join();
+  /// The same during a run, of a peer that has no rows to take part with: its links are made anew.
+  void join_again();
   /// Waits for a donor and its rows, then returns the first round of this peer, which the caller
   /// starts at once. The node then has the donor's rows and step count; its optimizer state and the
   /// rows that are not transferred are reinitialised.

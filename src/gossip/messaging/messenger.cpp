@@ -151,6 +151,11 @@ task<bool> Messenger::receive_whole(int from, Round t, Channel channel, std::spa
   co_return true;
 }
 
+bool Messenger::has_chunk(int from, Channel channel) const {
+  const auto found = inboxes_.find({from, channel});
+  return found != inboxes_.end() && !found->second.chunks.empty();
+}
+
 void Messenger::notify() {
   event_pending_ = true;
   if (event_waiter_) process_.scheduler.post(std::exchange(event_waiter_, {}));

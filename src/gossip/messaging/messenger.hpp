@@ -73,6 +73,9 @@ class Messenger {
   /// For consumers that take chunks themselves. The reference stays valid.
   Inbox& inbox(int from, Channel channel) { return inboxes_[{from, channel}]; }
 
+  /// Whether a chunk of `from` waits on `channel`.
+  bool has_chunk(int from, Channel channel) const;
+
   /// co_await messenger.wait_event(): until a chunk has arrived or notify() was called since the
   /// last wait_event(), so an event between a look at the inboxes and the wait is not missed. May
   /// wake spuriously. One waiter. `from`: the peer without whose message it cannot go on.

@@ -29,6 +29,8 @@ struct RunOptions {
   std::uint64_t seed = 0;
   std::string init = "same";  ///< initial parameters: same | different
   std::string id;             ///< name of the run; empty: the hash of the shared sections
+  /// Which peers take part in which rounds (topology::Participants::parse); empty: all in all.
+  std::vector<std::string> participants;
 };
 
 /// Which rows a mix waits for, and which values are accepted.

@@ -8,13 +8,13 @@
 #include <set>
 #include <vector>
 
+#include "base/id_list.hpp"
 #include "net/io/address.hpp"
 #include "peer/config/toml_file.hpp"
 
 namespace gossamer::peer {
 namespace {
 
-constexpr std::int64_t kLargestId = 65535;
 constexpr std::size_t kMaxKeys = 16;  // of one peer: an old and a new one while it is rotated
 
 struct Entry {

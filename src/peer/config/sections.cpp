@@ -223,6 +223,9 @@ const ParameterSet<RunOptions>& run_parameters() {
           .add("init", &RunOptions::init,
                {.help = "initial parameters: the same for all peers, or different for each",
                 .choices = {"same", "different"}})
+          .add("participants", &RunOptions::participants,
+               {.help = "peers that take part in rounds, if not all in all of them: \"0-3\" from "
+                        "round 0 on, then \"ROUND: IDS\" for each change"})
           .add("id", &RunOptions::id,
                {.help = "name of the run and of its folder: letters, digits, . _ -; empty: the "
                         "hash of the shared sections"});

@@ -251,7 +251,7 @@ Result<Json> collect(const fs::path& folder, const std::vector<Override>& overri
     if (!setup.is_server(peer)) views.emplace_back(row);
   RunTotals totals = totals_of(logs);
   totals.lost_peers = lost;
-  if (honest_rows(setup, views, lost).empty())
+  if (honest_peers(setup, present_workers(setup, totals.rounds, lost)).empty())
     return data_error(fmt::format(
         "{}: all peers whose files are here are hostile (attack.peers), and a summary is about the "
         "others; copy their run folders here",

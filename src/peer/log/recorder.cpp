@@ -137,7 +137,7 @@ Json Recorder::header_of(const std::string& clock) const {
   header["device"] = setup_.device->description();
   header["time"] = clock;
   header["started"] = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
-  header["topology"] = report_json(setup_.report);
+  header["topology"] = topology_json(setup_);
   header["topology"]["edge_list"] = edge_list(*setup_.schedule, setup_.report);
   header["topology"]["lattice"] = setup_.schedule->lattice();
   header["config"] = config_json(setup_.config);
@@ -233,11 +233,11 @@ Status Recorder::round(const RoundMetrics& metrics) {
   snapshot.rows[index].resize(metrics.row.size());
   setup_.device->download(snapshot.rows[index].data(), metrics.row.data(),
                           metrics.row.size_bytes());
-  if (++snapshot.arrived < workers()) return {};
+  const std::size_t counted = setup_.counted_workers(metrics.round).size();
+  if (++snapshot.arrived < counted) return {};
   const Snapshot complete = std::move(snapshot);
   snapshots_.erase(metrics.round);
-  return network_record(metrics.round,
-                        honest_rows(setup_, {complete.rows.begin(), complete.rows.end()}));
+  return network_record(metrics.round, complete);
 }
 
 Status Recorder::open_account() {
@@ -294,7 +294,10 @@ Status Recorder::deviations(const DeviationMetrics& metrics) {
   return {};
 }
 
-Status Recorder::network_record(gossip::Round round, const RowViews& rows) {
+Status Recorder::network_record(gossip::Round round, const Snapshot& snapshot) {
+  const std::vector<int> peers = honest_peers(setup_, setup_.counted_workers(round));
+  RowViews rows;
+  for (const int peer : peers) rows.emplace_back(snapshot.rows[static_cast<std::size_t>(peer)]);
   const NetworkMetrics metrics = network_metrics(setup_, rows);
   Json record;
   record["record"] = "network";
@@ -304,8 +307,12 @@ Status Recorder::network_record(gossip::Round round, const RowViews& rows) {
   record["averaged_accuracy"] = finite_or_null(metrics.averaged.accuracy);
   record["distance_to_optimum"] = finite_or_null(metrics.distance_to_optimum);
   record["averaged_distance_to_optimum"] = finite_or_null(metrics.averaged_distance_to_optimum);
-  for (const double distance : metrics.distance.by_peer)
-    record["distances_from_mean"].push_back(finite_or_null(distance));
+  // Null for an honest peer that takes no part.
+  std::vector<Json> distances(workers());
+  for (std::size_t k = 0; k < peers.size(); ++k)
+    distances[static_cast<std::size_t>(peers[k])] = finite_or_null(metrics.distance.by_peer[k]);
+  for (const int peer : honest_peers(setup_, hosted_))
+    record["distances_from_mean"].push_back(distances[static_cast<std::size_t>(peer)]);
   if (!metrics.backdoor_success.empty())
     record["backdoor_success"] = mean_and_range(metrics.backdoor_success)["mean"];
   GOSSAMER_TRY_STATUS(write(record));

@@ -147,7 +147,7 @@ class Recorder {
   bool records_sketch() const;
   /// Writes a record; an error says what the user should do with the folder.
   Status write(const Json& record);
-  Status network_record(gossip::Round round, const RowViews& rows);
+  Status network_record(gossip::Round round, const Snapshot& snapshot);
   void add_privacy(const RoundMetrics& metrics, Json& record) const;
   /// The account of privacy that was spent, which is kept beside the log.
   Status open_account();

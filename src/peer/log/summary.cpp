@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "base/hash.hpp"
+#include "base/id_list.hpp"
 #include "base/rows.hpp"
 #include "peer/config/config_json.hpp"
 #include "peer/log/topology_json.hpp"
@@ -17,18 +18,25 @@ namespace {
 
 constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 
-/// The values of the peers that are not hostile. `values`: one for each worker that is not lost.
+/// Those of `values`, which are of the peers `of`, that are of the peers `wanted`. Both ascend.
 template <class Values>
-Values honest_only(const Setup& setup, const Values& values, const std::vector<int>& lost) {
-  if (setup.attack.hostile.empty()) return values;
-  Values honest;
-  std::size_t next = 0;
-  for (int peer = 0; peer < setup.workers(); ++peer) {
-    if (std::ranges::find(lost, peer) != lost.end()) continue;
-    if (!setup.attack.is_hostile(peer)) honest.push_back(values[next]);
-    ++next;
-  }
-  return honest;
+Values values_of(const Values& values, const std::vector<int>& of, const std::vector<int>& wanted) {
+  Values chosen;
+  for (std::size_t k = 0; k < of.size() && k < values.size(); ++k)
+    if (std::ranges::binary_search(wanted, of[k])) chosen.push_back(values[k]);
+  return chosen;
+}
+
+std::vector<int> workers_but(const Setup& setup, const std::vector<int>& lost) {
+  std::vector<int> workers;
+  for (int peer = 0; peer < setup.workers(); ++peer)
+    if (std::ranges::find(lost, peer) == lost.end()) workers.push_back(peer);
+  return workers;
+}
+
+/// The workers that took no part in the last of `rounds` rounds.
+std::vector<int> absent_peers(const Setup& setup, gossip::Round rounds) {
+  return workers_but(setup, setup.counted_workers(rounds));
 }
 
 std::string percent(const Json& value) {
@@ -80,8 +88,20 @@ NetworkMetrics network_metrics(const Setup& setup, const RowViews& rows) {
   return metrics;
 }
 
-RowViews honest_rows(const Setup& setup, const RowViews& rows, const std::vector<int>& lost) {
-  return honest_only(setup, rows, lost);
+std::vector<int> honest_peers(const Setup& setup, const std::vector<int>& nodes) {
+  std::vector<int> honest = nodes;
+  std::erase_if(honest, [&setup](int node) {
+    return setup.is_server(node) || setup.attack.is_hostile(node);
+  });
+  return honest;
+}
+
+std::vector<int> present_workers(const Setup& setup, gossip::Round rounds,
+                                 const std::vector<int>& lost) {
+  std::vector<int> present = setup.counted_workers(rounds);
+  std::erase_if(present,
+                [&lost](int peer) { return std::ranges::find(lost, peer) != lost.end(); });
+  return present;
 }
 
 namespace {
@@ -112,13 +132,17 @@ std::string deviations_text(const Json& deviations) {
 }  // namespace
 
 Json make_summary(const Setup& setup, const RunTotals& totals, const RowViews& all_rows) {
+  const std::vector<int> all = workers_but(setup, totals.lost_peers),
+                         present = present_workers(setup, totals.rounds, totals.lost_peers),
+                         honest = honest_peers(setup, present);
   std::vector<std::string> hashes;
-  for (std::span<const float> row : all_rows) hashes.push_back(hash_hex(row));
-  const RowViews rows = honest_rows(setup, all_rows, totals.lost_peers);
+  for (std::span<const float> row : values_of(all_rows, all, present))
+    hashes.push_back(hash_hex(row));
+  const RowViews rows = values_of(all_rows, all, honest);
   std::vector<double> losses, accuracies;
   const bool recorded = !setup.workload->spec().evaluates && !totals.evaluations.empty();
   for (const train::Evaluation& evaluation :
-       recorded ? honest_only(setup, totals.evaluations, totals.lost_peers)
+       recorded ? values_of(totals.evaluations, all, honest)
                 : setup.workload->evaluate(rows)) {
     losses.push_back(evaluation.loss);
     accuracies.push_back(evaluation.accuracy);
@@ -133,6 +157,8 @@ Json make_summary(const Setup& setup, const RunTotals& totals, const RowViews& a
   summary["peers"] = setup.config.run.peers;
   summary["servers"] = setup.servers();
   summary["lost_peers"] = totals.lost_peers;
+  if (const auto absent = absent_peers(setup, totals.rounds); !absent.empty())
+    summary["absent_peers"] = absent;
   if (!setup.attack.hostile.empty()) summary["hostile_peers"] = setup.attack.hostile;
   summary["rounds"] = totals.rounds;
   summary["parameters"] = setup.parameters;
@@ -143,10 +169,10 @@ Json make_summary(const Setup& setup, const RunTotals& totals, const RowViews& a
       finite_or_null(static_cast<double>(totals.node_steps) / totals.wall_seconds);
   summary["bytes_sent"] = totals.bytes_sent;
   if (totals.deviations) summary["deviations"] = deviations_json(*totals.deviations);
-  summary["topology"] = report_json(setup.report);
+  summary["topology"] = topology_json(setup);
   summary["config"] = config_json(setup.config);
   Json& final = summary["final"];
-  final["train_loss"] = mean_and_range(honest_only(setup, totals.train_losses, totals.lost_peers));
+  final["train_loss"] = mean_and_range(values_of(totals.train_losses, all, honest));
   final["test_loss"] = mean_and_range(losses);
   final["test_accuracy"] = mean_and_range(accuracies);
   final["averaged_accuracy"] = finite_or_null(metrics.averaged.accuracy);
@@ -155,7 +181,7 @@ Json make_summary(const Setup& setup, const RunTotals& totals, const RowViews& a
   final["distance_to_optimum"] = finite_or_null(metrics.distance_to_optimum);
   final["averaged_distance_to_optimum"] = finite_or_null(metrics.averaged_distance_to_optimum);
   if (!totals.epsilons.empty())
-    final["epsilon"] = mean_and_range(honest_only(setup, totals.epsilons, totals.lost_peers));
+    final["epsilon"] = mean_and_range(values_of(totals.epsilons, all, honest_peers(setup, all)));
   if (!metrics.backdoor_success.empty())
     final["backdoor_success"] = mean_and_range(metrics.backdoor_success);
   return summary;
@@ -177,6 +203,9 @@ std::string summary_text(const Json& summary) {
   if (const auto lost = summary["lost_peers"].get<std::vector<int>>(); !lost.empty())
     text += fmt::format("  {} peers were lost and are not included: {}\n", lost.size(),
                         fmt::join(lost, ", "));
+  if (const auto absent = summary.find("absent_peers"); absent != summary.end())
+    text += fmt::format("  peers that took no part in the last round, and are not included: {}\n",
+                        ids_text(absent->get<std::vector<int>>()));
   if (const auto hostile = summary.find("hostile_peers"); hostile != summary.end())
     text += fmt::format("  hostile peers, which are not included: {} ({})\n",
                         fmt::join(hostile->get<std::vector<int>>(), ", "),

@@ -45,12 +45,17 @@ struct RunTotals {
   std::optional<std::map<int, std::uint64_t>> deviations = {};
 };
 
-/// The rows of the workers that are not hostile. `rows`: one for each worker that is not `lost`, in
-/// their order.
-RowViews honest_rows(const Setup& setup, const RowViews& rows, const std::vector<int>& lost = {});
+/// Those of `nodes` that are workers and not hostile, in their order.
+std::vector<int> honest_peers(const Setup& setup, const std::vector<int>& nodes);
+
+/// The workers that are not lost and took part in the last of `rounds` rounds, ascending: the
+/// summary is about them.
+std::vector<int> present_workers(const Setup& setup, gossip::Round rounds,
+                                 const std::vector<int>& lost);
 
 /// `rows`: the final parameters of all workers that are not lost, in their order and in host
-/// memory. The metrics of models are those of honest workers, of which there is one at least.
+/// memory. The metrics of models are those of honest workers that took part in the last round, of
+/// which there is one at least.
 Json make_summary(const Setup& setup, const RunTotals& totals, const RowViews& rows);
 
 /// The numbers of peers, servers and parameters, which a caller can check before a run.

@@ -4,6 +4,8 @@
 #include <set>
 #include <utility>
 
+#include "base/id_list.hpp"
+
 namespace gossamer::peer {
 
 Json report_json(const topology::TopologyReport& report) {
@@ -27,15 +29,35 @@ Json report_json(const topology::TopologyReport& report) {
 Json edge_list(const topology::MixingSchedule& schedule, const topology::TopologyReport& report) {
   if (report.edges > kMaxEdges) return {};
   std::set<std::pair<int, int>> edges;
-  for (int t = 0; t < std::max(1, schedule.period()); ++t) {
-    const auto matrix = schedule.at(static_cast<topology::Round>(t));
-    for (int i = 0; i < matrix->peers(); ++i)
-      for (int j : matrix->out_neighbours(i))
-        if (!report.symmetric || i < j) edges.emplace(i, j);
+  const std::vector<const topology::MixingSchedule*> parts = schedule.parts();
+  for (std::size_t k = 0; k < parts.size(); ++k) {
+    const std::vector<int>& ids = schedule.participants().changes()[k].peers;
+    for (int t = 0; t < std::max(1, parts[k]->period()); ++t) {
+      const auto matrix = parts[k]->at(static_cast<topology::Round>(t));
+      for (int i = 0; i < matrix->peers(); ++i)
+        for (int j : matrix->out_neighbours(i))
+          if (!report.symmetric || i < j)
+            edges.emplace(ids[static_cast<std::size_t>(i)], ids[static_cast<std::size_t>(j)]);
+    }
   }
+  if (edges.size() > static_cast<std::size_t>(kMaxEdges)) return {};
   Json list = Json::array();
   for (const auto& [i, j] : edges) list.push_back({i, j});
   return list;
+}
+
+Json topology_json(const Setup& setup) {
+  Json json = report_json(setup.report);
+  const topology::Participants& participants = setup.schedule->participants();
+  if (participants.are_all()) return json;
+  const auto changes = participants.changes();
+  for (std::size_t k = 0; k < changes.size(); ++k) {
+    Json change = report_json(k == 0 ? setup.report : setup.later_reports[k - 1]);
+    change["round"] = changes[k].first;
+    change["participants"] = ids_text(changes[k].peers);
+    json["changes"].push_back(std::move(change));
+  }
+  return json;
 }
 
 }  // namespace gossamer::peer

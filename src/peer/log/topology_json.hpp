@@ -2,6 +2,7 @@
 // topology --json`.
 #pragma once
 
+#include "peer/setup/setup.hpp"
 #include "peer/storage/json.hpp"
 #include "topology/mixing_matrix.hpp"
 #include "topology/report.hpp"
@@ -10,10 +11,14 @@ namespace gossamer::peer {
 
 Json report_json(const topology::TopologyReport& report);
 
+/// The report of a run's topology; where participants change, also the list "changes": a report of
+/// each of their topologies, with the round from which on they take part, and their ids.
+Json topology_json(const Setup& setup);
+
 /// Longest list of edges that edge_list() returns.
 inline constexpr std::int64_t kMaxEdges = 100000;
 
-/// The edges [i, j] of all rounds of the period, without duplicates; only i < j if the schedule is
+/// The edges [i, j] of all rounds of the period, and of all participants, without duplicates; only i < j if the schedule is
 /// symmetric. Null if there are more than kMaxEdges.
 Json edge_list(const topology::MixingSchedule& schedule, const topology::TopologyReport& report);
 

@@ -120,21 +120,26 @@ void Host::start(Clock clock) {
 }
 
 void Host::join(const std::vector<std::pair<int, int>>& connected) {
+  arrives_ = true;
   log_.start(gossip::Time(0));
   group_.join(connected);
   for (const auto& engine : group_.engines()) {
     engine->start();
-    watches_
-        .emplace_back(std::make_unique<JoinWatch>(
-            scheduler_, *engine, setup_.config.net.failure_timeout, setup_.config.net.join_timeout,
-            [this](Error error) { fail(std::move(error)); }))
-        ->start();
+    watch_joining(*engine);
   }
+}
+
+void Host::watch_joining(gossip::PeerEngine& engine) {
+  watches_
+      .emplace_back(std::make_unique<JoinWatch>(
+          scheduler_, engine, setup_.config.net.failure_timeout, setup_.config.net.join_timeout,
+          [this](Error error) { fail(std::move(error)); }))
+      ->start();
 }
 
 bool Host::joined(gossip::PeerEngine& engine) {
   log_.skip_steps_of_donor(engine);
-  if (!std::exchange(arrived_, true)) {
+  if (std::exchange(arrives_, false)) {
     first_round_ = engine.round();
     if (Status ready = request_.on_arrival(engine.round()); !ready.ok()) {
       fail(ready.error());
@@ -177,7 +182,8 @@ std::uint64_t Host::node_steps() const {
                                              : 1;
   std::uint64_t steps = 0;
   for (const auto& engine : group_.engines())
-    if (!setup_.is_server(engine->id())) steps += engine->node().steps_done() * gradients_a_step;
+    if (!setup_.is_server(engine->id()))
+      steps += (engine->node().steps_done() - engine->steps_left_out()) * gradients_a_step;
   return steps;
 }
 

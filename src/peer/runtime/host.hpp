@@ -97,11 +97,14 @@ class Host final : private gossip::EngineHooks {
 
  private:
   bool joined(gossip::PeerEngine& engine) override;
+  void takes_part(gossip::PeerEngine& engine) override { log_.skip_steps_of_donor(engine); }
+  void lost_donor(gossip::PeerEngine& engine) override { watch_joining(engine); }
   bool after_round(gossip::PeerEngine& engine) override;
   gossip::task<void> save(gossip::PeerEngine& engine) override;
   gossip::task<void> completed(gossip::PeerEngine& engine) override;
   void finished(gossip::PeerEngine& engine) override;
 
+  void watch_joining(gossip::PeerEngine& engine);
   gossip::GroupRequest group_request();
   Status restore(gossip::PeerEngine& engine, gossip::Round round, const SavedStates::Node& saved);
   Status restore_workload(gossip::PeerEngine& engine, const SavedStates::Node& saved);
@@ -118,7 +121,7 @@ class Host final : private gossip::EngineHooks {
   gossip::PeerGroup group_;
   std::vector<std::unique_ptr<JoinWatch>> watches_;
   gossip::Round first_round_ = 0;
-  bool arrived_ = false;  ///< of a process that joins
+  bool arrives_ = false;  ///< the process joins, and has no round yet
   std::optional<Error> error_;
 };
 

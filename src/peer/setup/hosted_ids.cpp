@@ -7,49 +7,26 @@
 #include <cstdint>
 #include <string_view>
 
+#include "base/id_list.hpp"
 #include "gossip/algorithm.hpp"
 #include "peer/setup/launchers.hpp"
 
 namespace gossamer::peer {
 namespace {
 
-bool read_id(std::string_view text, int& number) {
+bool read_number(std::string_view text, int& number) {
   const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), number);
   return failure == std::errc() && end == text.data() + text.size() && number >= 0 &&
-         number < 65536;
-}
-
-/// Parses the peers of this process: "3", "0,1" or "0-3".
-Result<std::vector<int>> read_ids(const std::string& text, const std::string& origin) {
-  const Error error{
-      ErrorKind::invalid,
-      fmt::format("{}: '{}' is not a peer id; use the form 3, 0,1 or 0-3", origin, text)};
-  std::vector<int> ids;
-  for (std::size_t begin = 0; begin <= text.size();) {
-    const std::size_t end = std::min(text.find(',', begin), text.size());
-    const std::string_view item = std::string_view(text).substr(begin, end - begin);
-    const std::size_t dash = item.find('-');
-    int first = 0, last = 0;
-    if (!read_id(item.substr(0, dash), first)) return error;
-    last = first;
-    if (dash != std::string_view::npos && (!read_id(item.substr(dash + 1), last) || last < first))
-      return error;
-    for (int id = first; id <= last; ++id) ids.push_back(id);
-    begin = end + 1;
-  }
-  std::sort(ids.begin(), ids.end());
-  if (const auto twice = std::adjacent_find(ids.begin(), ids.end()); twice != ids.end())
-    return invalid_error(fmt::format("{}: '{}' names peer {} twice", origin, text, *twice));
-  return ids;
+         number <= kLargestId;
 }
 
 /// The nodes of a process by its rank among the processes of the launcher.
 Result<std::vector<int>> ids_in_environment(const Launcher& launcher, const std::string& rank_text,
                                             int nodes, const Environment& environment) {
   const char* size_text = environment(launcher.size);
-  if (size_text == nullptr) return read_ids(rank_text, launcher.rank);
+  if (size_text == nullptr) return parse_ids(rank_text, launcher.rank);
   int rank = 0, size = 0;
-  if (!read_id(rank_text, rank) || !read_id(size_text, size) || rank >= size)
+  if (!read_number(rank_text, rank) || !read_number(size_text, size) || rank >= size)
     return invalid_error(fmt::format("{}: '{}' is no rank among the '{}' processes of {}",
                                      launcher.rank, rank_text, size_text, launcher.size));
   if (size > nodes)
@@ -97,8 +74,8 @@ Status check_ids(const Config& config, const std::vector<int>& ids) {
 
 Result<std::vector<int>> given_ids(const std::string& option, const std::string& origin, int nodes,
                                    const Environment& environment) {
-  if (!option.empty()) return read_ids(option, origin);
-  if (const char* ids = environment("GOSSAMER_ID")) return read_ids(ids, "GOSSAMER_ID");
+  if (!option.empty()) return parse_ids(option, origin);
+  if (const char* ids = environment("GOSSAMER_ID")) return parse_ids(ids, "GOSSAMER_ID");
   for (const Launcher& launcher : kLaunchers)
     if (const char* rank = environment(launcher.rank))
       return ids_in_environment(launcher, rank, nodes, environment);

@@ -59,15 +59,19 @@ Status check_hostile(const Setup& setup, const gossip::RuleKind& kind) {
 
 FewestNeighbours fewest_neighbours(const topology::MixingSchedule& schedule) {
   FewestNeighbours found;
-  const int period = schedule.period() > 0 ? schedule.period() : kRandomRounds;
-  for (int t = 0; t < period; ++t) {
-    const auto w = schedule.at(static_cast<gossip::Round>(t));
-    for (int i = 0; i < w->peers(); ++i) {
-      const int neighbours = static_cast<int>(w->in_neighbours(i).size());
-      if (neighbours == 0 || (found.neighbours > 0 && neighbours >= found.neighbours)) continue;
-      found.peer = i;
-      found.neighbours = neighbours;
-      found.round = static_cast<gossip::Round>(t);
+  const std::vector<const topology::MixingSchedule*> parts = schedule.parts();
+  for (std::size_t k = 0; k < parts.size(); ++k) {
+    const topology::Participation& change = schedule.participants().changes()[k];
+    const int period = parts[k]->period() > 0 ? parts[k]->period() : kRandomRounds;
+    for (int t = 0; t < period; ++t) {
+      const auto w = parts[k]->at(static_cast<gossip::Round>(t));
+      for (int i = 0; i < w->peers(); ++i) {
+        const int neighbours = static_cast<int>(w->in_neighbours(i).size());
+        if (neighbours == 0 || (found.neighbours > 0 && neighbours >= found.neighbours)) continue;
+        found.peer = change.peers[static_cast<std::size_t>(i)];
+        found.neighbours = neighbours;
+        found.round = change.first + static_cast<gossip::Round>(t);
+      }
     }
   }
   return found;

@@ -47,6 +47,12 @@ std::uint64_t Setup::steps_per_round(int peer) const {
                     : static_cast<std::uint64_t>(algorithm->steps_per_round());
 }
 
+std::vector<int> Setup::counted_workers(gossip::Round rounds) const {
+  std::vector<int> counted = schedule->participants().counted_after(rounds);
+  std::erase_if(counted, [this](int peer) { return is_server(peer); });
+  return counted;
+}
+
 double Setup::step_ms() const {
   return config.sim.compute_ms + workload->spec().samples_per_step * config.sim.sample_ms;
 }
@@ -73,7 +79,8 @@ topology::ScheduleRequest schedule_request(const Config& config,
   topology::ScheduleRequest request{config.topology.kind,
                                     config.topology.values,
                                     config.topology.weights,
-                                    {config.run.peers, config.run.seed}};
+                                    {config.run.peers, config.run.seed},
+                                    config.run.participants};
   if (algorithm.requirements().stochastic == topology::Stochastic::columns)
     request.weights.automatic = "out_degree";
   return request;
@@ -118,11 +125,18 @@ Result<Setup> make_setup(Config config, LocalRank local_rank, std::shared_ptr<Wo
   const auto max_sent = [&setup, words](const topology::MixingMatrix& w) {
     const auto loads = setup.algorithm->communication(*setup.schedule, w, words);
     std::uint64_t max = 0;
-    for (int i = 0; i < setup.workers(); ++i) max = std::max(max, gossip::values_sent(loads, i));
+    const int peers = std::min(setup.workers(), w.peers());
+    for (int i = 0; i < peers; ++i) max = std::max(max, gossip::values_sent(loads, i));
     return max;
   };
-  GOSSAMER_TRY(setup.report, topology::examine(*setup.schedule, request, setup.parameters,
-                                               topology::Effort::quick, max_sent));
+  for (const topology::MixingSchedule* part : setup.schedule->parts()) {
+    GOSSAMER_TRY(topology::TopologyReport report,
+                 topology::examine(*part, request, setup.parameters, topology::Effort::quick,
+                                   max_sent));
+    setup.later_reports.push_back(std::move(report));
+  }
+  setup.report = setup.later_reports.front();
+  setup.later_reports.erase(setup.later_reports.begin());
   GOSSAMER_TRY_STATUS(check_matrix(setup));
   return setup;
 }

@@ -29,7 +29,8 @@ namespace gossamer::peer {
 struct Setup {
   Config config;
   std::unique_ptr<topology::MixingSchedule> schedule;
-  topology::TopologyReport report;
+  topology::TopologyReport report;  ///< where participants change, of those of round 0
+  std::vector<topology::TopologyReport> later_reports;  ///< and of those after them
   std::unique_ptr<gossip::Algorithm> algorithm;
   std::unique_ptr<gossip::Codec> codec;
   gossip::MixingRule rule;
@@ -53,6 +54,9 @@ struct Setup {
   /// Number of nodes of the run, in all processes.
   int nodes() const { return workers() + servers(); }
   bool is_server(int node) const { return node >= workers(); }
+  /// The workers that took part in the last of `rounds` rounds, ascending; for 0 rounds, those that
+  /// take part in the first.
+  std::vector<int> counted_workers(gossip::Round rounds) const;
   /// Whether the node's row is a whole model, which is evaluated and saved. With several servers,
   /// each has only a part of the model.
   bool holds_model(int node) const { return !is_server(node) || servers() == 1; }

@@ -25,6 +25,23 @@ Status check_eigenvalues(const Setup& setup, double above) {
                   setup.report.weights, ends->low));
 }
 
+/// Peers can join and leave where the algorithm mixes and tolerates the loss of peers.
+Status check_participants(const Config& config, const gossip::AlgorithmRequirements& needs,
+                          const topology::Participants& participants) {
+  if (participants.are_all()) return {};
+  if (!needs.mixing_matrix || !needs.tolerates_peer_loss || needs.fixed_matrix || !needs.lockstep)
+    return invalid_error(fmt::format(
+        "run.participants: '{}' needs the same peers in all rounds; choose an algorithm that only "
+        "mixes, with any W (dpsgd, gradient_tracking, push_sum, consensus)",
+        config.algorithm.kind));
+  if (const auto last = participants.changes().back().first; last >= config.run.rounds)
+    return invalid_error(
+        fmt::format("run.participants: there is no round {}: run.rounds = {}, so the last round is "
+                    "{}",
+                    last, config.run.rounds, config.run.rounds == 0 ? 0 : config.run.rounds - 1));
+  return {};
+}
+
 /// A program that hands values over to average needs a round that is their average.
 Status check_averages(const gossip::Algorithm& algorithm, const std::string& name) {
   if (!algorithm.requirements().averages) {
@@ -95,6 +112,7 @@ Status check_algorithm(const Config& config, const gossip::Algorithm& algorithm,
         "the peers, and '{}' relies on that mean; choose other weights, a topology for which auto "
         "means others, or algorithm.kind = dpsgd",
         name));
+  GOSSAMER_TRY_STATUS(check_participants(config, needs, schedule.participants()));
   if (config.run.init == "different" && needs.common_start)
     return invalid_error(
         fmt::format("run.init: '{}' needs the same initial parameters at all peers; set run.init = "

@@ -1,0 +1,52 @@
+#include "base/id_list.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+namespace gossamer {
+namespace {
+
+bool read_id(std::string_view text, int& id) {
+  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), id);
+  return failure == std::errc() && end == text.data() + text.size() && id >= 0 && id <= kLargestId;
+}
+
+}  // namespace
+
+Result<std::vector<int>> parse_ids(std::string_view text, const std::string& origin) {
+  const Error error = invalid_error(
+      fmt::format("{}: '{}' is not a peer id; use the form 3, 0,1 or 0-3", origin, text));
+  std::vector<int> ids;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    const std::string_view item = text.substr(begin, end - begin);
+    const std::size_t dash = item.find('-');
+    int first = 0, last = 0;
+    if (!read_id(item.substr(0, dash), first)) return error;
+    last = first;
+    if (dash != std::string_view::npos && (!read_id(item.substr(dash + 1), last) || last < first))
+      return error;
+    for (int id = first; id <= last; ++id) ids.push_back(id);
+    begin = end + 1;
+  }
+  std::ranges::sort(ids);
+  if (const auto twice = std::ranges::adjacent_find(ids); twice != ids.end())
+    return invalid_error(fmt::format("{}: '{}' names peer {} twice", origin, text, *twice));
+  return ids;
+}
+
+std::string ids_text(const std::vector<int>& ids) {
+  std::string text;
+  for (std::size_t begin = 0; begin < ids.size();) {
+    std::size_t end = begin + 1;
+    while (end < ids.size() && ids[end] == ids[end - 1] + 1) ++end;
+    text += fmt::format("{}{}", begin == 0 ? "" : ",", ids[begin]);
+    if (end - begin > 1) text += fmt::format("{}{}", end - begin > 2 ? "-" : ",", ids[end - 1]);
+    begin = end;
+  }
+  return text;
+}
+
+}  // namespace gossamer

@@ -1,0 +1,66 @@
+// Which peers take part in which rounds of a run: all in all of them, unless peers join or leave.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "topology/kind.hpp"
+
+namespace gossamer::topology {
+
+/// Rounds in which the same peers take part. Ids are those of the run, 0 … n−1.
+struct Participation {
+  Round first = 0;         ///< it lasts until the next one's first round
+  std::vector<int> peers;  ///< ascending, at least one
+};
+
+/// Immutable.
+class Participants {
+ public:
+  /// All of n peers in every round.
+  explicit Participants(int peers);
+  /// Reads "IDS" (from round 0 on) and "ROUND: IDS", with ascending rounds, of n peers: "0-3", "100:
+  /// 0-15". No text: all peers in every round. Errors (invalid) name `origin`, the key: a text that is
+  /// not of this form; an id that is no peer; rounds that do not ascend; participants that do not
+  /// change; a change after which no earlier participant is left, so that nobody has parameters to
+  /// give.
+  static Result<Participants> parse(const std::vector<std::string>& texts, int peers,
+                                    const std::string& origin);
+
+  /// n: the number of ids.
+  int peers() const { return peers_; }
+  /// In the order of their rounds.
+  std::span<const Participation> changes() const { return changes_; }
+  /// The index in changes() of the one that round t belongs to.
+  std::size_t index_at(Round t) const;
+  const Participation& at(Round t) const { return changes_[index_at(t)]; }
+  /// Whether every peer takes part in every round.
+  bool are_all() const;
+
+  /// A server, whose id is n or more, takes part in every round.
+  bool takes_part(int peer, Round t) const;
+  /// The first round from t on in which the peer takes part; none if there is none.
+  std::optional<Round> next_round(int peer, Round t) const;
+  /// Rounds before t in which the peer took no part.
+  Round missed(int peer, Round t) const;
+  /// Whether the peer is one of those whose state counts after t rounds: it took part in the last
+  /// of them (for t = 0: takes part in the first).
+  bool counts_after(int peer, Round t) const { return takes_part(peer, t > 0 ? t - 1 : 0); }
+  /// Those peers, ascending.
+  const std::vector<int>& counted_after(Round t) const { return at(t > 0 ? t - 1 : 0).peers; }
+
+  /// The texts that parse() reads; empty where all take part.
+  std::vector<std::string> texts() const;
+
+ private:
+  Participants(int peers, std::vector<Participation> changes)
+      : peers_(peers), changes_(std::move(changes)) {}
+
+  int peers_;
+  std::vector<Participation> changes_;
+};
+
+}  // namespace gossamer::topology
