@@ -1,6 +1,7 @@
 // gossamer peer CONFIG --id I: runs a peer of a network. All machines use the same file.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdlib>
 #include <memory>
@@ -25,6 +26,17 @@ struct PeerCommand {
   std::string resume = "none";
   bool quiet = false;
 };
+
+/// "finished 200 rounds"; of a process whose peers have all left before: after which round.
+std::string end_of_rounds(const Setup& setup, const std::vector<int>& hosted) {
+  gossip::Round last = 0;
+  for (const int id : hosted) {
+    const auto end = setup.schedule->participants().end_of(id);
+    last = std::max(last, end.value_or(setup.config.run.rounds));
+  }
+  return last == setup.config.run.rounds ? fmt::format("finished {} rounds", last)
+                                         : fmt::format("left after {} rounds", last);
+}
 
 Result<int> execute(const PeerCommand& command) {
   // Who read the output may be gone, as a launcher's machine may: the network goes on.
@@ -58,8 +70,8 @@ Result<int> execute(const PeerCommand& command) {
   progress.end();
   if (!status.ok()) return print_error(status.error());
   if (!command.quiet)
-    fmt::print("peer {} finished {} rounds; run folder {}\n", request.hosted.front(),
-               setup.config.run.rounds, request.folder.string());
+    fmt::print("peer {} {}; run folder {}\n", request.hosted.front(),
+               end_of_rounds(setup, request.hosted), request.folder.string());
   return 0;
 }
 

@@ -101,6 +101,13 @@ std::optional<Round> Participants::next_round(int peer, Round t) const {
   return std::nullopt;
 }
 
+std::optional<Round> Participants::end_of(int peer) const {
+  if (peer >= peers_ || contains(changes_.back().peers, peer)) return std::nullopt;
+  for (std::size_t k = changes_.size() - 1; k > 0; --k)
+    if (contains(changes_[k - 1].peers, peer)) return changes_[k].first;
+  return 0;
+}
+
 Round Participants::missed(int peer, Round t) const {
   Round missed = 0;
   for (std::size_t k = 0; k < changes_.size() && changes_[k].first < t; ++k) {

@@ -44,13 +44,13 @@ class Participants {
   bool takes_part(int peer, Round t) const;
   /// The first round from t on in which the peer takes part; none if there is none.
   std::optional<Round> next_round(int peer, Round t) const;
+  /// The first round from which on the peer takes no part any more; none if it does at the end.
+  std::optional<Round> end_of(int peer) const;
   /// Rounds before t in which the peer took no part.
   Round missed(int peer, Round t) const;
   /// Whether the peer is one of those whose state counts after t rounds: it took part in the last
   /// of them (for t = 0: takes part in the first).
   bool counts_after(int peer, Round t) const { return takes_part(peer, t > 0 ? t - 1 : 0); }
-  /// Those peers, ascending.
-  const std::vector<int>& counted_after(Round t) const { return at(t > 0 ? t - 1 : 0).peers; }
 
   /// The texts that parse() reads; empty where all take part.
   std::vector<std::string> texts() const;

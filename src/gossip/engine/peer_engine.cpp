@@ -136,8 +136,9 @@ task<bool> PeerEngine::wait_to_take_part() {
 /// The rows of the donor with which the peer joins in round t or later may arrive from now on,
 /// before the peer waits for them.
 void PeerEngine::expect_donor(Round t) {
-  if (const auto joining = donors_.next(id(), t))
-    node_.endpoint().expect_state_from(joining->donor, /*soon=*/false);
+  const auto joining = donors_.next(id(), t);
+  node_.endpoint().expect_state_from(joining ? std::optional(joining->donor) : std::nullopt,
+                                     /*soon=*/false);
 }
 
 /// Returns false if the donor is lost before all rows have arrived.

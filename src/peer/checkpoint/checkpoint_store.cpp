@@ -163,7 +163,10 @@ Result<std::map<gossip::Round, SavedStates>> find_states(
   }
   std::map<gossip::Round, SavedStates> complete;
   for (auto& [round, nodes] : found) {
-    if (nodes.size() != hosted.size()) continue;
+    std::erase_if(nodes, [&setup, t = round](const auto& entry) {
+      return !setup.counts_after(entry.first, t);
+    });
+    if (nodes.empty() || nodes.size() != setup.counted(hosted, round).size()) continue;
     SavedStates& states = complete[round];
     states.round = round;
     states.wall_seconds = wall_seconds[round];

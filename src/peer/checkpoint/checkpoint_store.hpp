@@ -55,8 +55,8 @@ struct SavedStates {
   std::vector<Node> nodes;  ///< ascending
 };
 
-/// Returns, by round, the states in the folder, for every round in which each of `hosted` has a
-/// valid state. It does not matter which process wrote a state. `only`: the only round to consider.
+/// Returns, by round, the states in the folder, for every round in which each of `hosted` that
+/// counts has a valid state, and one does. It does not matter which process wrote a state. `only`: the only round to consider.
 /// `on_message` receives a message for each damaged checkpoint, which is skipped. Error (invalid):
 /// a checkpoint is from another configuration.
 Result<std::map<gossip::Round, SavedStates>> find_states(

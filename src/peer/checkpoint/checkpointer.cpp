@@ -20,7 +20,8 @@ Status Checkpointer::add(NodeSnapshot node) {
   if (status.ok() && pending.writer) {
     status = add(node, pending);
   }
-  const bool complete = ++pending.nodes == request_.hosted.size();
+  const bool complete =
+      ++pending.nodes == setup_.counted(request_.hosted, node.round).size();
   if (status.ok() && pending.writer && complete) status = commit(pending);
   if (!status.ok()) pending.writer.reset();
   // A node that joined after the others has no state of earlier rounds, so their checkpoints can
@@ -39,7 +40,7 @@ Status Checkpointer::begin(gossip::Round round, PendingCheckpoint& pending) {
         fmt::format("cannot create the folder {}: {}", request_.folder.string(), error.message()));
   request_.disk->sync_path(request_.folder.parent_path());
   GOSSAMER_TRY(pending.writer, CheckpointWriter::create(
-                                   setup_, request_.hosted,
+                                   setup_, setup_.counted(request_.hosted, round),
                                    checkpoint_path(request_.folder, round, request_.hosted.front()),
                                    *request_.disk));
   Manifest& manifest = pending.manifest;

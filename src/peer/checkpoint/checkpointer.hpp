@@ -1,5 +1,6 @@
 // Writes the checkpoints of a process during a run. Each node of the process adds its state when it
-// completes a round that is due; the last node completes the checkpoint of that round.
+// completes a round that is due; the last node completes the checkpoint of that round. A node that
+// takes no part in a round has no state in its checkpoint (Setup::counts_after).
 #pragma once
 
 #include <filesystem>

@@ -214,6 +214,10 @@ std::string hostile_bound_text(const std::optional<theory::HostileBound>& bound)
 }
 
 Status check_predictable(const Config& config) {
+  if (!config.run.participants.empty())
+    return invalid_error(
+        "run.participants: theory describes runs with the same peers in all rounds; remove it to "
+        "predict such a run");
   const std::string refusal = attack_refusal(config);
   if (refusal.empty()) return {};
   return invalid_error(refusal + "; set attack.kind = none and remove attack.peers");

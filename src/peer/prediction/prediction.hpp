@@ -53,7 +53,8 @@ struct Prediction {
 /// "below 0.203 in each row: any 3 neighbours of each peer", or why there is no bound.
 std::string hostile_bound_text(const std::optional<theory::HostileBound>& bound);
 
-/// Errors (invalid): the run has an attack, about which theory says nothing.
+/// Errors (invalid): theory says nothing about the run, because it has an attack, or because peers
+/// join and leave.
 Status check_predictable(const Config& config);
 
 /// `decay`: γ of the effective number of neighbours (topology/convergence.hpp).

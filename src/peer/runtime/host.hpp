@@ -64,8 +64,8 @@ class Host final : private gossip::EngineHooks {
   /// nodes know.
   std::set<std::pair<int, int>> links_lost_elsewhere() const;
 
-  /// Puts the nodes back to a saved round. Before start(), from any one thread. Errors (data) name
-  /// the file.
+  /// Puts the nodes back to a saved round, of which `saved` has the states of all hosted nodes that
+  /// count. Before start(), from any one thread. Errors (data) name the file.
   Status restore(const SavedStates& saved);
   /// Starts every node at round 0, or where restore() put it: in virtual time when it was there,
   /// else at once. Then run the scheduler.

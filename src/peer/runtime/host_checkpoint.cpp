@@ -55,11 +55,13 @@ gossip::task<void> Host::save(gossip::PeerEngine& engine) {
 }
 
 Status Host::restore(const SavedStates& saved) {
-  GOSSAMER_CHECK(saved.nodes.size() == request_.hosted.size(), "the states of all hosted nodes");
+  GOSSAMER_CHECK(saved.nodes.size() == setup_.counted(request_.hosted, saved.round).size(),
+                 "the states of all hosted nodes that count");
   first_round_ = saved.round;
   log_.set_earlier_wall_seconds(saved.wall_seconds);
-  for (std::size_t i = 0; i < saved.nodes.size(); ++i)
-    GOSSAMER_TRY_STATUS(restore(*group_.engines()[i], saved.round, saved.nodes[i]));
+  for (const auto& engine : group_.engines()) engine->begin_at(saved.round);
+  for (const SavedStates::Node& node : saved.nodes)
+    GOSSAMER_TRY_STATUS(restore(group_.engine(node.state.node), saved.round, node));
   setup_.device->finish();
   return {};
 }
@@ -67,7 +69,6 @@ Status Host::restore(const SavedStates& saved) {
 Status Host::restore(gossip::PeerEngine& engine, gossip::Round round,
                      const SavedStates::Node& saved) {
   const NodeState& state = saved.state;
-  GOSSAMER_CHECK(state.node == engine.id(), "states in the order of the nodes");
   if (const std::size_t counters = engine.node().counters().size();
       state.counters.size() != counters)
     return data_error(fmt::format("{} has {} counters of node {}, not {}", saved.tensors.string(),

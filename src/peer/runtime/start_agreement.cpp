@@ -53,7 +53,7 @@ net::AllGather StartAgreement::all_gather() {
 }
 
 Result<StartRoundAgreement::Outcome> StartAgreement::round() const {
-  return rounds_.outcome(setup_->tolerates_peer_loss());
+  return rounds_.outcome(setup_->tolerates_peer_loss(), setup_->schedule->participants());
 }
 
 Result<Shards> StartAgreement::shards() const { return shards_ ? shards_->outcome() : Shards(); }

@@ -119,14 +119,25 @@ std::vector<Round> StartRoundAgreement::rounds_of(std::size_t node) const {
   return rounds;
 }
 
-Result<StartRoundAgreement::Outcome> StartRoundAgreement::outcome(bool some_may_join) const {
+/// The nodes that can start at a round: those that have its states, and those that need none.
+StartRoundAgreement::Nodes StartRoundAgreement::ready_for(
+    Round round, const topology::Participants& participants) const {
+  Nodes ready = owners_.at(round);
+  for (std::size_t node = 0; node < nodes_; ++node)
+    ready[node] = ready[node] || !participants.counts_after(static_cast<int>(node), round);
+  return ready;
+}
+
+Result<StartRoundAgreement::Outcome> StartRoundAgreement::outcome(
+    bool some_may_join, const topology::Participants& participants) const {
   std::pair<std::ptrdiff_t, Round> most;  // the newer of two rounds that equally many nodes have
   for (const auto& [round, nodes] : owners_) {
-    const auto having = std::ranges::count(nodes, true);
-    if (having == std::ssize(nodes) || round > 0) most = std::max(most, {having, round});
+    const Nodes ready = ready_for(round, participants);
+    const auto having = std::ranges::count(ready, true);
+    if (having == std::ssize(ready) || round > 0) most = std::max(most, {having, round});
   }
   Outcome outcome{most.second, {}};
-  const Nodes& having = owners_.at(most.second);
+  const Nodes having = ready_for(most.second, participants);
   for (std::size_t node = 0; node < nodes_; ++node)
     if (!having[node]) outcome.without.push_back(static_cast<int>(node));
   // If all rounds of a node are too old to fit, other nodes may have some of them.

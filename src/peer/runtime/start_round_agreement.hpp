@@ -39,16 +39,18 @@ class StartRoundAgreement {
     gossip::Round round = 0;
     std::vector<int> without;  ///< nodes that do not have the round, ascending
   };
-  /// After the all-gather. `some_may_join`: nodes without the round may take the rows of others.
+  /// After the all-gather. Nodes that do not count after a round (Participants::counts_after) need
+  /// no state of it. `some_may_join`: nodes without the round may take the rows of others.
   /// Error (invalid): they may not, or the rounds of a node did not fit, and no round is common to
   /// all; the message names two nodes that share none.
-  Result<Outcome> outcome(bool some_may_join) const;
+  Result<Outcome> outcome(bool some_may_join, const topology::Participants& participants) const;
 
  private:
   using Nodes = std::vector<bool>;
 
   void trim();
   std::vector<gossip::Round> rounds_of(std::size_t node) const;
+  Nodes ready_for(gossip::Round round, const topology::Participants& participants) const;
 
   std::size_t nodes_;
   int own_;  ///< one of the nodes of this process

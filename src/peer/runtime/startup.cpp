@@ -61,7 +61,13 @@ std::vector<gossip::Round> Startup::rounds() const {
 
 Status Startup::restore(gossip::Round round, Host& host) {
   if (request_.resume.kind == ResumeChoice::Kind::none) return {};
-  if (round > 0) GOSSAMER_TRY_STATUS(host.restore(states_.at(round)));
+  if (round > 0) {
+    // Of nodes that take no part in that round there is no state.
+    const auto saved = states_.find(round);
+    SavedStates none;
+    none.round = round;
+    GOSSAMER_TRY_STATUS(host.restore(saved == states_.end() ? none : saved->second));
+  }
   const fs::path folder = checkpoint_folder(setup_->config, request_.folder);
   const int process = request_.hosted.front();
   // The newest state is this process's own choice; an earlier one is that of the network.

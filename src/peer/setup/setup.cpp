@@ -47,10 +47,14 @@ std::uint64_t Setup::steps_per_round(int peer) const {
                     : static_cast<std::uint64_t>(algorithm->steps_per_round());
 }
 
-std::vector<int> Setup::counted_workers(gossip::Round rounds) const {
-  std::vector<int> counted = schedule->participants().counted_after(rounds);
-  std::erase_if(counted, [this](int peer) { return is_server(peer); });
+std::vector<int> Setup::counted(const std::vector<int>& nodes, gossip::Round rounds) const {
+  std::vector<int> counted = nodes;
+  std::erase_if(counted, [&](int node) { return !counts_after(node, rounds); });
   return counted;
+}
+
+std::vector<int> Setup::counted_workers(gossip::Round rounds) const {
+  return counted(first_ids(workers()), rounds);
 }
 
 double Setup::step_ms() const {

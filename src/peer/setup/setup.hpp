@@ -54,6 +54,12 @@ struct Setup {
   /// Number of nodes of the run, in all processes.
   int nodes() const { return workers() + servers(); }
   bool is_server(int node) const { return node >= workers(); }
+  /// Whether the state of a node counts after `rounds` rounds: it took part in the last of them.
+  bool counts_after(int node, gossip::Round rounds) const {
+    return schedule->participants().counts_after(node, rounds);
+  }
+  /// Those of `nodes` of which it does, in their order.
+  std::vector<int> counted(const std::vector<int>& nodes, gossip::Round rounds) const;
   /// The workers that took part in the last of `rounds` rounds, ascending; for 0 rounds, those that
   /// take part in the first.
   std::vector<int> counted_workers(gossip::Round rounds) const;
