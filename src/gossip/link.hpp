@@ -21,7 +21,8 @@ using Channel = std::uint16_t;
 
 /// The meaning of a chunk without values. A control message keeps its place among the chunks of its
 /// link. The first group belongs to the policies, the second to membership
-/// (gossip/membership/), and the last message to gossip/exchange/row_deadline.hpp.
+/// (gossip/membership/), and so does the last message; the one before it belongs to
+/// gossip/exchange/row_deadline.hpp.
 enum class ControlMessage : std::uint16_t {
   none = 0,            ///< the chunk carries values
   commit = 1,          ///< the exchange of `round` on this edge counts
@@ -39,13 +40,15 @@ enum class ControlMessage : std::uint16_t {
   catch_up = 12,       ///< peers that are connected to the sender leave out the rounds from `round`
                        ///< up to `resumes_at`
   waiting = 13,        ///< the sender waits for the rows of others: `chain`
+  change_begun = 14,   ///< the sender has begun `round`, from which on the receiver takes part
 };
-inline constexpr std::uint16_t kControlMessages = 14;
+inline constexpr std::uint16_t kControlMessages = 15;
 /// A restored link takes effect at most this many rounds after the rounds of its ends, so the round
 /// of a control message lies at most this far beyond the last round of the run.
 inline constexpr Round kLargestMargin = Round{1} << 20;
 inline constexpr bool is_of_membership(ControlMessage message) {
-  return message >= ControlMessage::link_lost && message <= ControlMessage::catch_up;
+  return (message >= ControlMessage::link_lost && message <= ControlMessage::catch_up) ||
+         message == ControlMessage::change_begun;
 }
 
 inline constexpr bool has_link_state(ControlMessage message) {

@@ -77,10 +77,7 @@ task<void> PeerEngine::run() {
   } else if (reinitialises_) {
     co_await node_.reinitialise_rows();
   }
-  if (participants().counts_after(id(), round_)) {
-    task<void> recorded = hooks_.completed(*this);
-    if (!recorded.done()) co_await recorded;
-  }
+  if (!joins_) co_await record();
   bool has_rows = joins_ || participants().counts_after(id(), round_);
   while (round_ < last()) {
     if (!has_rows || !participants().takes_part(id(), round_)) {
@@ -104,7 +101,16 @@ task<bool> PeerEngine::join_network() {
   const Round first = co_await membership_->await_admission();
   round_ = begun_ = first;
   expect_donor(first + 1);
-  co_return hooks_.joined(*this);
+  if (!hooks_.joined(*this)) co_return false;
+  co_await record();
+  co_return true;
+}
+
+/// round_ rounds are completed.
+task<void> PeerEngine::record() {
+  if (!participants().counts_after(id(), round_)) co_return;
+  task<void> recorded = hooks_.completed(*this);
+  if (!recorded.done()) co_await recorded;
 }
 
 /// Leaves out the rounds up to the next one in which the peer takes part, for which it takes the
@@ -114,10 +120,10 @@ task<bool> PeerEngine::wait_to_take_part() {
   round_ = std::min(next.value_or(options_.rounds), options_.rounds);
   if (round_ >= last()) co_return true;
   Endpoint& endpoint = node_.endpoint();
-  endpoint.begin_at(round_ - 1);  // the round itself has not begun
   const int donor = donors_.next(id(), round_)->donor;
   expect_donor(round_);
   waits_ = true;
+  hooks_.waits_for_donor(*this);
   while (round_ < last() && !endpoint.has_state_from(donor) && !has_missed_donor(donor))
     co_await endpoint.messenger().wait_event();
   waits_ = false;
@@ -160,9 +166,8 @@ task<bool> PeerEngine::take_rows(int donor) {
 /// Whether a neighbour has begun the round in which this peer is to take part, and the donor is not
 /// there to give rows for it.
 bool PeerEngine::has_missed_donor(int donor) {
-  Endpoint& endpoint = node_.endpoint();
-  return membership_ && !endpoint.view().is_present(donor, round_) &&
-         endpoint.newest_arrived() >= round_;
+  return membership_ && !node_.endpoint().view().is_present(donor, round_) &&
+         membership_->latest_begun() >= round_;
 }
 
 /// The donor is lost: as a peer that joins a running network, this one takes the rows of any
@@ -184,6 +189,8 @@ task<void> PeerEngine::begin_round() {
   for (const int receiver : donors_.receivers(id(), last_begun + 1, round_))
     if (node_.endpoint().view().is_present(receiver, round_)) node_.send_state(receiver);
   const bool changes = participants().index_at(last_begun) != participants().index_at(round_);
+  if (changes && membership_)
+    membership_->announce_change(donors_.joining(last_begun + 1, round_), round_);
   if (changes && node_.conserves_sums()) {
     co_await node_.reinitialise_sums();
     reinitialised = true;
@@ -208,8 +215,7 @@ task<void> PeerEngine::complete_rounds(Round next) {
       task<void> saved = hooks_.save(*this);
       if (!saved.done()) co_await saved;
     }
-    task<void> recorded = hooks_.completed(*this);
-    if (!recorded.done()) co_await recorded;
+    co_await record();
   }
 }
 

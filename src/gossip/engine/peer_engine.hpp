@@ -36,6 +36,8 @@ class EngineHooks {
   /// The peer has joined a running network: a donor gave it rows, and round() is its first round.
   /// False: the run has failed, and the peer does no round.
   virtual bool joined(PeerEngine&) { return true; }
+  /// The peer takes no part until round round(), for which it waits for the rows of its donor.
+  virtual void waits_for_donor(PeerEngine&) {}
   /// The peer takes part from round round() on, with the rows of its donor.
   virtual void takes_part(PeerEngine&) {}
   /// The peer, which is to take part from now on, has lost its donor, and joins as a restarted peer
@@ -142,6 +144,7 @@ class PeerEngine {
   task<bool> ask_others();
   task<void> begin_round();
   task<void> complete_rounds(Round next);
+  task<void> record();
   std::uint64_t steps_of_round() const;
   bool saves_here() const;
   Round last() const;

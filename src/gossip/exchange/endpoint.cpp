@@ -28,7 +28,6 @@ Status Endpoint::deliver(Chunk chunk) {
   if (header.control != ControlMessage::none) return mixer_->on_control_message(header);
   GOSSAMER_TRY_STATUS(check_lead(header));
   GOSSAMER_TRY_STATUS(mixer_->on_chunk(header));
-  newest_arrived_ = std::max(newest_arrived_, header.round);
   return messenger_.deliver(std::move(chunk));
 }
 
@@ -89,6 +88,7 @@ void Endpoint::expect_state_from(std::optional<int> donor, bool soon) {
 void Endpoint::begin_at(Round first) {
   mixer_->begin_at(first);
   round_ = first;
+  minimum_next_ = 0;
 }
 
 Round Endpoint::next_round(Round t, Round last) {

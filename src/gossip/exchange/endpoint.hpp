@@ -57,12 +57,10 @@ class Endpoint {
   void expect_state_from(std::optional<int> donor, bool soon = true);
   /// Whether rows of `donor` have begun to arrive.
   bool has_state_from(int donor) const { return messenger_.has_chunk(donor, state_channel()); }
-  /// The latest round of which a row has begun to arrive.
-  Round newest_arrived() const { return newest_arrived_; }
 
   // ---- rounds
-  /// `first` is this peer's first round, of a resumed run or of a run that it joins. Before any
-  /// other round.
+  /// `first` is this peer's first round, of a resumed run, of a run that it joins, or after rounds in
+  /// which it took no part.
   void begin_at(Round first);
   /// Ends round t, and returns the round that follows: t + 1, unless the policy, skip_to_round() or
   /// a catch-up skips rounds. At most `last`, the number of rounds, which is no round itself: the
@@ -105,7 +103,6 @@ class Endpoint {
   CatchUpPlan catch_ups_;
   std::optional<int> donor_;
   bool expects_soon_ = false;
-  Round newest_arrived_ = 0;
   Round round_ = 0;
   Round minimum_next_ = 0;
   Round rounds_left_out_ = 0;

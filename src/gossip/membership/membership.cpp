@@ -73,6 +73,10 @@ void Membership::on_link_restored(int peer) {
 Status Membership::on_control_message(const ChunkHeader& header) {
   if (!links_.contains(header.from)) return protocol_error(header, "it is no partner of this peer");
   if (!links_.at(header.from).up) return {};  // sent before the loss
+  if (header.control == ControlMessage::change_begun) {
+    note_begun(header.round);
+    return {};
+  }
   if (header.control == ControlMessage::catch_up)
     return links_.at(header.from).active ? catch_ups_.receive(header) : Status();
   return has_link_state(header.control) ? on_link_state(header) : on_handshake(header);
@@ -101,6 +105,7 @@ Status Membership::on_handshake(const ChunkHeader& header) {
       if (!contains(joining_neighbours_, header.from)) joining_neighbours_.push_back(header.from);
       return {};
     case ControlMessage::resync:
+      note_begun(header.round);
       if (joining_) {
         link.peers_round = header.round;
         if (!donor_) request_state();
@@ -207,6 +212,7 @@ void Membership::join_again() {
   std::vector<int> connected;
   for (const auto& [peer, link] : links_)
     if (link.up) connected.push_back(peer);
+  endpoint_.begin_at(0);  // a donor may be behind the round that this peer waited for
   join();
   for (const int peer : connected)
     exchange_.faults().reset_link(
@@ -274,6 +280,18 @@ void Membership::notify() {
 }
 
 // ---- calls of the engine
+
+void Membership::announce_change(const std::vector<int>& joining, Round t) {
+  for (const int peer : joining)
+    if (const auto found = links_.find(peer); found != links_.end() && found->second.active)
+      send_control(peer, ControlMessage::change_begun, t);
+}
+
+/// A peer that waits for its donor looks again whether it waits in vain.
+void Membership::note_begun(Round t) {
+  latest_begun_ = std::max(latest_begun_, t);
+  endpoint_.messenger().notify();
+}
 
 task<bool> Membership::begin_round(Round t) {
   catch_ups_.begin_round(t);

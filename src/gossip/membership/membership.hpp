@@ -42,6 +42,12 @@ class Membership {
   Status on_control_message(const ChunkHeader& header);
 
   // ---- calls of the engine
+  /// This peer has begun round t, from which on `joining` take part: those that are its neighbours
+  /// need not wait for a donor that they have lost.
+  void announce_change(const std::vector<int>& joining, Round t);
+  /// The latest round that a neighbour is known to have begun: by announce_change(), or when the
+  /// link to it was restored.
+  Round latest_begun() const { return latest_begun_; }
   /// Runs before this peer's round t: reinitialises rows with a conserved sum where that is due,
   /// and sends rows to joining neighbours. Returns whether a reinitialisation was due.
   task<bool> begin_round(Round t);
@@ -99,6 +105,7 @@ class Membership {
   void on_resync(int peer, Round peers_round, bool rejected = false);
   void propose(int peer, Round t, std::uint64_t steps);
   void withdraw_proposal(int peer);
+  void note_begun(Round t);
   void on_proposal(int peer, Round first);
   void activate(int peer, Round first);
 
@@ -125,6 +132,7 @@ class Membership {
   LinkStateFlooding flooding_;
   CatchUpFlooding catch_ups_;
   std::vector<int> joining_neighbours_;  ///< that asked for rows, in this order
+  Round latest_begun_ = 0;
   // Of a joining peer.
   bool joining_ = false;
   std::optional<int> donor_;

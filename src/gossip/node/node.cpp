@@ -86,6 +86,7 @@ void Node::send_state(int to) {
 
 task<bool> Node::receive_state(int donor) {
   bool whole = true;
+  forget_copy();
   for (std::size_t k = 0; k < specs_.size() && whole; ++k)
     if (specs_[k].is_transferred()) {
       const std::span<float> row = this->row(static_cast<int>(k));

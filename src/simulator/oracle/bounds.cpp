@@ -93,6 +93,21 @@ Time faults_end(const Scenario& scenario) {
 
 namespace {
 
+/// W of those participants that have the most neighbours.
+std::shared_ptr<const topology::MixingMatrix> densest_matrix(const Protocol& protocol) {
+  std::shared_ptr<const topology::MixingMatrix> densest;
+  std::size_t most = 0;
+  for (const topology::Participation& change : protocol.participants().changes()) {
+    auto matrix = protocol.schedule->at(change.first);
+    std::size_t entries = 1;
+    for (int i = 0; i < matrix->peers(); ++i) entries += matrix->in_neighbours(i).size();
+    if (entries <= most) continue;
+    most = entries;
+    densest = std::move(matrix);
+  }
+  return densest;
+}
+
 /// The mean duration of a round in which all peers wait for the slowest peer and the latest packet.
 double mean_round(const Scenario& scenario, const Protocol& protocol) {
   double slowest = 1;
@@ -105,7 +120,7 @@ double mean_round(const Scenario& scenario, const Protocol& protocol) {
   const double steps = scenario.steps.local_steps * scenario.steps.step_ms / 1e3 * slowest * spread;
   if (protocol.policy == Policy::async) return steps;  // no peer waits for another
   const int room = std::min(scenario.network.window, scenario.network.buffer_chunks);
-  const auto matrix = protocol.schedule->at(0);
+  const auto matrix = densest_matrix(protocol);
   std::size_t most_heard = 1;
   for (int i = 0; i < scenario.peers; ++i)
     most_heard = std::max(most_heard, matrix->in_neighbours(i).size());
@@ -170,6 +185,9 @@ Time time_limit(const Scenario& scenario, const Protocol& protocol) {
       delayed += 2 * scenario.network.failure_timeout + scenario.network.reconnect_delay +
                  seconds(kResetTime);
   }
+  // Rows go from peer to peer to those that join, from some that stay.
+  const auto changes = static_cast<double>(protocol.participants().changes().size() - 1);
+  delayed += changes * scenario.peers * seconds(settling_time(scenario, protocol));
   if (protocol.policy == Policy::async)
     delayed += seconds(settling_time(scenario, protocol));  // for answers of a peer that is back
   return from_seconds(1.5 * scenario.rounds * mean_round(scenario, protocol) + delayed);

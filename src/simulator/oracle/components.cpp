@@ -9,10 +9,16 @@
 
 namespace gossamer::simulator {
 
-std::vector<Component> components_of(const TraceIndex& index) {
+namespace {
+
+std::vector<int> left_at_the_end(const TraceIndex& index) {
   std::vector<int> left;
   for (int a = 0; a < index.incarnations(); ++a)
     if (index.incarnation(a).alive && !index.incarnation(a).rounds.empty()) left.push_back(a);
+  return left;
+}
+
+std::vector<Component> components_among(const TraceIndex& index, const std::vector<int>& left) {
   std::vector<Component> components;
   std::set<int> seen;
   for (const int a : left) {
@@ -25,6 +31,20 @@ std::vector<Component> components_of(const TraceIndex& index) {
     components.push_back(component);
   }
   return components;
+}
+
+}  // namespace
+
+std::vector<Component> components_of(const TraceIndex& index) {
+  return components_among(index, left_at_the_end(index));
+}
+
+std::vector<Component> components_at_the_end(const TraceIndex& index) {
+  std::vector<int> left = left_at_the_end(index);
+  std::erase_if(left, [&index](int a) {
+    return !index.protocol.participants().takes_part(index.peer_of(a), index.rounds() - 1);
+  });
+  return components_among(index, left);
 }
 
 /// It lies beyond the rounds that are done while a proposal and its answer are in flight.

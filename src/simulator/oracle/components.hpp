@@ -25,6 +25,8 @@ struct Quiescence {
 
 /// Of incarnations that are alive at the end and did a round.
 std::vector<Component> components_of(const TraceIndex& index);
+/// Of those among them that take part in the last round.
+std::vector<Component> components_at_the_end(const TraceIndex& index);
 Quiescence quiescence_of(const TraceIndex& index, const Component& component);
 /// An incarnation that counted ended after its last rounds, and peers that had done theirs did not
 /// notice.

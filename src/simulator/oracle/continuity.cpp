@@ -15,7 +15,14 @@ class Continuity {
   void check(int a) {
     const RoundRecord* before = nullptr;
     for (const RoundRecord& record : index_.incarnation(a).rounds) {
-      if (before == nullptr && index_.incarnation(a).joins)
+      if (enters(a, record))
+        checks_.expect(has_rows_of_neighbour(a, record) ||
+                           (joined(a, before) && has_rows_of_donor(a, record)),
+                       "continuity",
+                       "peer {} takes part from round {} on, with rows that no neighbour began it "
+                       "with",
+                       index_.peer_of(a), record.round);
+      else if (joined(a, before))
         checks_.expect(has_rows_of_donor(a, record), "continuity",
                        "peer {} joined in round {} with rows that no partner had",
                        index_.peer_of(a), record.round);
@@ -27,6 +34,31 @@ class Continuity {
   }
 
  private:
+  /// Whether this is the first round of a peer that joined the network.
+  bool joined(int a, const RoundRecord* before) const {
+    return before == nullptr && index_.incarnation(a).joins;
+  }
+  /// Whether the peer takes part from this round on.
+  bool enters(int a, const RoundRecord& record) const {
+    return index_.protocol.enters(index_.peer_of(a), record.round);
+  }
+
+  /// A peer that takes part from a round on begins it with the rows with which a neighbour does.
+  bool has_rows_of_neighbour(int a, const RoundRecord& first) const {
+    const std::vector<RowSpec>& rows = index_.protocol.rows;
+    const auto partners =
+        index_.protocol.algorithm->partners(index_.peer_of(a), *index_.protocol.schedule);
+    for (int b = 0; b < index_.incarnations(); ++b) {
+      const RoundRecord* theirs = index_.record(b, first.round);
+      if (theirs == nullptr || !std::ranges::binary_search(partners, index_.peer_of(b))) continue;
+      bool same = true;
+      for (std::size_t k = 0; k < rows.size(); ++k)
+        same = same && (!rows[k].is_transferred() || theirs->begin[k] == first.begin[k]);
+      if (same) return true;
+    }
+    return false;
+  }
+
   /// A peer that joins begins with rows that a partner had at the beginning of its last round
   /// before.
   bool has_rows_of_donor(int a, const RoundRecord& first) const {
@@ -48,10 +80,11 @@ class Continuity {
   void check_row(int a, const RoundRecord* before, const RoundRecord& record, std::size_t k) {
     const RowSpec& spec = index_.protocol.rows[k];
     if (!spec.survives) return;
-    const bool joins = before == nullptr && index_.incarnation(a).joins;
+    const bool joins = joined(a, before) || enters(a, record);
     const SavedState* saved = before == nullptr && !joins ? saved_state(a) : nullptr;
     const bool keeps = saved != nullptr && (spec.is_transferred() || !uses_earlier_rows());
-    const bool starts = before == nullptr && !keeps && (!joins || !spec.is_transferred());
+    const bool starts =
+        (before == nullptr || joins) && !keeps && (!joins || !spec.is_transferred());
     const bool reinitialised = record.reinitialised &&
                                spec.rejoin == RowSpec::Rejoin::reinitialise &&
                                std::ranges::any_of(index_.protocol.rows, &RowSpec::conserved_sum);
@@ -88,8 +121,8 @@ class Continuity {
     const std::size_t width = index_.width(static_cast<Channel>(k));
     FloatRow row;
     if (spec.initial == RowSpec::Initial::parameters) {
-      const bool first =
-          before == nullptr && !index_.incarnation(a).joins && saved_state(a) == nullptr;
+      const bool first = before == nullptr && !joined(a, before) && !enters(a, record) &&
+                         saved_state(a) == nullptr;
       row = first ? start_of(index_.scenario, index_.peer_of(a)) : record.begin[0];
       row.resize(static_cast<std::size_t>(index_.scenario.length));
     }
@@ -98,15 +131,22 @@ class Continuity {
     return row;
   }
 
-  /// A round follows the one before. A peer under `deadline` may leave rounds out, and so may peers
+  /// A round in which the peer takes part follows the one before. A peer under `deadline` may leave rounds out, and so may peers
   /// together: all those that links which count join, or one that has no such link.
   bool is_next(int a, const RoundRecord* before, const RoundRecord& record) const {
-    if (before == nullptr)
-      return record.round == index_.trace.first_round() || index_.incarnation(a).joins;
-    if (record.round <= before->round) return false;
-    if (index_.protocol.policy == Policy::deadline) return true;
-    for (Round t = before->round + 1; t < record.round; ++t)
-      if (!may_leave_out(a, t)) return false;
+    const topology::Participants& participants = index_.protocol.participants();
+    const int i = index_.peer_of(a);
+    if (!participants.takes_part(i, record.round)) return false;
+    if (joined(a, before)) return true;
+    Round t = index_.trace.first_round();
+    if (before != nullptr) {
+      if (record.round <= before->round) return false;
+      if (index_.protocol.policy == Policy::deadline) return true;
+      t = before->round + 1;
+    }
+    for (; t < record.round; ++t)
+      if (participants.takes_part(i, t) && (before == nullptr || !may_leave_out(a, t)))
+        return false;
     return true;
   }
 

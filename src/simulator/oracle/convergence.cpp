@@ -32,9 +32,10 @@ class Convergence {
         (!index_.symmetric() && (policy != Policy::sync || !strongly_connected())))
       return;
     const Quiescence quiet = quiescence_of(index_, component_);
-    const Round begin = quiet.since == Time(0)
-                            ? index_.trace.first_round()
-                            : quiet.from + static_cast<Round>(index_.peers()) + 1;
+    const Round begin =
+        std::max(quiet.since == Time(0) ? index_.trace.first_round()
+                                        : quiet.from + static_cast<Round>(index_.peers()) + 1,
+                 index_.last_change());
     if (begin >= index_.rounds() || ended_unnoticed(index_, component_)) return;
     for (const int a : component_)
       if (!index_.incarnation(a).finished || !index_.completed(a, index_.rounds() - 1) ||
@@ -42,19 +43,24 @@ class Convergence {
         return;
     check_sums();
     // Mixing through a codec stalls at its rounding error.
-    if (index_.symmetric() && policy == Policy::sync && index_.is_static() &&
+    if (index_.symmetric() && policy == Policy::sync && last_part().period() == 1 &&
         scenario_.codec == "none")
       check_rate(begin);
   }
 
  private:
   Round last() const { return index_.rounds() - 1; }
+  /// The schedule of those that take part at the end.
+  const topology::MixingSchedule& last_part() const {
+    return *index_.protocol.schedule->parts().back();
+  }
 
   /// Whether every peer of the component reaches every other by W's arcs over links that are up.
   /// Otherwise sums flow off and do not come back.
   bool strongly_connected() const {
     const auto gives = [this](int a, int b) {
-      for (Round t = 0; t < static_cast<Round>(index_.protocol.schedule->period()); ++t)
+      const Round first = index_.last_change();
+      for (Round t = first; t < first + static_cast<Round>(last_part().period()); ++t)
         for (const topology::Neighbour& j : index_.w(t).in_neighbours(index_.peer_of(b)))
           if (j.peer == index_.peer_of(a) && linked(index_, a, b)) return true;
       return false;
@@ -209,7 +215,7 @@ class Convergence {
 // A link within a component that one end alone has given up keeps its deviations in the log. Such
 // components are not checked.
 void check_convergence(const TraceIndex& index, Checks& checks) {
-  for (const Component& component : components_of(index))
+  for (const Component& component : components_at_the_end(index))
     Convergence(index, component, checks).check();
 }
 

@@ -16,8 +16,9 @@ void check_termination(const TraceIndex& index, Checks& checks) {
                 seconds(trace.end), trace.events);
   const Time limit = time_limit(index.scenario, index.protocol) +
                      (trace.resumption ? trace.resumption->at : Time(0));
-  for (const Incarnation& each : trace.incarnations) {
-    if (!each.alive || (each.joins && each.rounds.empty())) continue;
+  for (int a = 0; a < index.incarnations(); ++a) {
+    const Incarnation& each = index.incarnation(a);
+    if (!each.alive || index.awaited_round(a)) continue;
     checks.expect(each.finished, "termination",
                   "peer {} is in round {}, and nothing is in flight to it", each.peer,
                   each.rounds.empty() ? 0 : each.rounds.back().round);
@@ -25,6 +26,14 @@ void check_termination(const TraceIndex& index, Checks& checks) {
                   "peer {} was done after {:.3f} s, where {:.3f} s are due", each.peer,
                   seconds(each.finished_at), seconds(limit));
   }
+}
+
+/// Whether a donor gives rows to the incarnation.
+bool takes_rows(const TraceIndex& index, const Incarnation& receiver) {
+  return receiver.joins ||
+         std::ranges::any_of(index.protocol.participants().changes(), [&](const auto& change) {
+           return index.protocol.enters(receiver.peer, change.first);
+         });
 }
 
 /// At a receiver, of each connection: a window of chunks. Of each neighbour in the same process:
@@ -45,11 +54,11 @@ std::uint64_t waiting_bound(const TraceIndex& index, const Incarnation& receiver
           (kFrameOverheadBytes + static_cast<std::uint64_t>(scenario.chunk_values) * sizeof(float));
       continue;
     }
-    const auto period = static_cast<std::uint64_t>(std::max(protocol.schedule->period(), 1));
+    const auto period = static_cast<std::uint64_t>(std::max(protocol.longest_period(), 1));
     const std::uint64_t ahead =
         index.symmetric() ? 2 : static_cast<std::uint64_t>(index.peers()) * period + 1;
     for (Channel c = 0; c < static_cast<Channel>(protocol.rows.size()); ++c)
-      if (index.travels(c) || asks || (receiver.joins && protocol.rows[c].is_transferred()))
+      if (index.travels(c) || asks || (takes_rows(index, receiver) && protocol.rows[c].is_transferred()))
         bound += ahead * (index.width(c) * sizeof(float) + kFrameOverheadBytes * index.width(c));
   }
   return bound;
@@ -65,7 +74,7 @@ std::uint64_t leased_bound(const TraceIndex& index, int receiver) {
   const Protocol& protocol = index.protocol;
   const bool joins = std::ranges::any_of(
       index.trace.incarnations,
-      [receiver](const Incarnation& each) { return each.peer == receiver && each.joins; });
+      [&](const Incarnation& each) { return each.peer == receiver && takes_rows(index, each); });
   std::uint64_t bound = index.scenario.algorithm == "ad_psgd"
                             ? static_cast<std::uint64_t>(index.scenario.length) + 1
                             : 0;

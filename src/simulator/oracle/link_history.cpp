@@ -45,7 +45,7 @@ LinkHistory::LinkHistory(const Scenario& scenario, const Protocol& protocol, con
                          .restored = link.round,
                          .restored_at = link.at});
       any_restored_ = true;
-    } else {
+    } else if (!periods.empty()) {  // a peer that joins anew loses links that it never had
       periods.back().lost = link.round;
       periods.back().lost_at = link.at;
     }

@@ -67,9 +67,17 @@ void check_component(const TraceIndex& index, const Component& component, Checks
 void check_joins(const TraceIndex& index, Checks& checks) {
   for (int a = 0; a < index.incarnations(); ++a) {
     const Incarnation& joiner = index.incarnation(a);
-    if (!joiner.alive || !joiner.joins || joiner.finished) continue;
-    const auto [linked, due] = donors_of(index, a);
-    const auto gives_none = [&index, due = due](int b) {
+    const std::optional<Round> awaited = index.awaited_round(a);
+    const bool admitted = joiner.joins && joiner.alive && !joiner.finished && !awaited;
+    if (!awaited && !admitted) continue;
+    Donors donors = donors_of(index, a);
+    std::vector<int>& linked = donors.linked;
+    const Time due = donors.due;
+    // Of those that have not begun the round from which on it takes part, it waits for none.
+    std::erase_if(linked, [&](int b) {
+      return index.incarnation(b).rounds.back().round < awaited.value_or(0);
+    });
+    const auto gives_none = [&index, due](int b) {
       const Incarnation& donor = index.incarnation(b);
       const bool in_its_last =
           donor.rounds.back().round + 1 == index.rounds() && donor.rounds.back().began <= due;
@@ -78,7 +86,7 @@ void check_joins(const TraceIndex& index, Checks& checks) {
     if (std::ranges::any_of(linked, gives_none)) continue;
     for (const int b : linked) {
       const RoundRecord& last = index.incarnation(b).rounds.back();
-      checks.expect(!joiner.rounds.empty() || last.began <= due, "termination",
+      checks.expect(admitted || last.began <= due, "termination",
                     "peer {} still waits to join, though peer {} has begun round {}", joiner.peer,
                     index.peer_of(b), last.round);
     }

@@ -23,6 +23,19 @@ void check_causes(const TraceIndex& index, Checks& checks) {
                       index.peer_of(a), record.round, n);
 }
 
+/// Where other peers take part from a round on, all of them reinitialise rows in it.
+void check_changes(const TraceIndex& index, Checks& checks) {
+  if (std::ranges::none_of(index.protocol.rows, &RowSpec::conserved_sum)) return;
+  for (const topology::Participation& change : index.protocol.participants().changes())
+    for (int a = 0; a < index.incarnations() && change.first > 0; ++a)
+      if (const RoundRecord* record = index.record(a, change.first))
+        checks.expect(record->reinitialised || index.incarnation(a).joins,
+                      "reinitialisation",
+                      "other peers take part from round {} on, and peer {} did not reinitialise "
+                      "rows in it",
+                      change.first, index.peer_of(a));
+}
+
 /// A link state update that was lost while the component was still losing links was sent anew when
 /// these were restored. An update from before the component was on its own counts there too, and so
 /// does a round that was agreed on for a link which was lost again before.
@@ -65,6 +78,7 @@ void check_sums_of(const TraceIndex& index, const Component& component, Checks& 
 // announces the loss anew. So may a peer whose part of the network was on its own for a while. Such
 // runs are not checked.
 void check_reinitialisation(const TraceIndex& index, Checks& checks) {
+  check_changes(index, checks);
   if (!index.is_static() || index.protocol.policy != Policy::sync || !index.symmetric() ||
       !index.protocol.algorithm->requirements().tolerates_peer_loss)
     return;

@@ -12,8 +12,7 @@ TraceIndex::TraceIndex(const Scenario& scenario_in, const Protocol& protocol_in,
       protocol(protocol_in),
       trace(trace_in),
       links_(scenario, protocol, trace) {
-  for (int t = 0; t < std::max(protocol.schedule->period(), 1); ++t)
-    symmetric_ = symmetric_ && w(static_cast<Round>(t)).symmetric();
+  symmetric_ = is_symmetric(*protocol.schedule);
   index_rounds(checks);
   index_entries();
 }
@@ -93,6 +92,16 @@ const ReferenceMix* TraceIndex::mix(int a, Round t, Channel channel) const {
 const UsedRow* TraceIndex::find_used(int a, Round t, Channel channel, int j) const {
   const auto found = used_.find({a, t, channel, j});
   return found == used_.end() ? nullptr : &found->second;
+}
+
+std::optional<Round> TraceIndex::awaited_round(int a) const {
+  const Incarnation& each = incarnation(a);
+  if (!each.alive || each.finished || each.stopped) return std::nullopt;
+  if (each.joins && each.rounds.empty()) return 0;
+  const Round after = each.rounds.empty() ? trace.first_round() : each.rounds.back().round + 1;
+  const auto next = protocol.participants().next_round(each.peer, after);
+  if (!next || !protocol.enters(each.peer, *next)) return std::nullopt;
+  return *next;
 }
 
 Round TraceIndex::round_at(int a, Time when) const {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/id_list.hpp"
 #include "base/philox.hpp"
 #include "gossip/policy.hpp"
 #include "topology/mixing_matrix.hpp"
@@ -100,6 +101,30 @@ void draw_random_topology(Scenario& s) {
   if (!draw.chance(0.05)) return;
   Scenario own = s;
   own.topology = draw.one_of<std::string>({"equidyn", "epidemic", "matcha"});
+  if (build_protocol(own).ok()) s = own;
+}
+
+/// In some seeds peers join and leave. These draws have a stream of their own, so that all other
+/// scenarios stay what they were.
+void draw_participants(Scenario& s) {
+  RandomStream random(s.seed, kNoPeer, Purpose::scenario, 10);
+  Draws draw(random);
+  if (!draw.chance(0.12)) return;
+  Scenario own = s;
+  const auto some_peers = [&] {
+    std::vector<int> peers;
+    const double share = draw.real(0.2, 1);
+    for (int i = 0; i < s.peers; ++i)
+      if (draw.chance(share)) peers.push_back(i);
+    return peers;
+  };
+  int round = 0;
+  for (int changes = draw.whole(1, 4); changes >= 0; --changes) {
+    if (const std::vector<int> peers = some_peers(); !peers.empty())
+      own.participants.push_back(round == 0 ? ids_text(peers)
+                                            : fmt::format("{}: {}", round, ids_text(peers)));
+    round += draw.whole(1, std::max(1, s.rounds / 4));
+  }
   if (build_protocol(own).ok()) s = own;
 }
 
@@ -233,6 +258,7 @@ Scenario draw_scenario(std::uint64_t seed, const std::vector<FaultKind>& all_fam
   s.network.failure_timeout = std::clamp(draw.wide(4, 60) * round_seconds, 0.05, 2.0);
   s.network.reconnect_delay = std::clamp(draw.wide(0.5, 30) * round_seconds, 0.005, 1.0);
   s.checkpoint_every = draw.whole(3, 20);
+  draw_participants(s);
   const int first_rounds = s.rounds;
   // An exact algorithm reaches its optimum only after a number of rounds that depends on its step
   // size.

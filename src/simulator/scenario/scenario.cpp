@@ -58,6 +58,22 @@ Result<Scenario> scenario_of(const ParameterValues& values) {
   return scenario;
 }
 
+bool is_symmetric(const topology::MixingSchedule& schedule) {
+  for (const topology::MixingSchedule* part : schedule.parts())
+    for (int t = 0; t < std::max(part->period(), 1); ++t)
+      if (!part->at(static_cast<Round>(t))->symmetric()) return false;
+  return true;
+}
+
+int Protocol::longest_period() const {
+  int longest = 0;
+  for (const topology::MixingSchedule* part : schedule->parts()) {
+    if (part->period() == 0) return 0;
+    longest = std::max(longest, part->period());
+  }
+  return longest;
+}
+
 Result<Protocol> build_protocol(const Scenario& scenario) {
   Protocol protocol;
   protocol.policy = policy_named(scenario.policy);
@@ -80,21 +96,25 @@ Result<Protocol> build_protocol(const Scenario& scenario) {
   if (needs.stochastic == topology::Stochastic::columns) weights.automatic = "out_degree";
   GOSSAMER_TRY(
       protocol.schedule,
-      topology::make_schedule({scenario.topology, {}, weights, {scenario.peers, scenario.seed}}));
+      topology::make_schedule({scenario.topology, {}, weights, {scenario.peers, scenario.seed},
+                               scenario.participants}));
+  if (const auto last = protocol.participants().changes().back().first;
+      last >= static_cast<Round>(scenario.rounds))
+    return invalid(fmt::format("scenario.participants: there is no round {}", last));
   protocol.rows = protocol.algorithm->rows(*protocol.schedule);
   GOSSAMER_TRY(protocol.codec, make_codec(scenario.codec, {}, {scenario.seed}));
   const bool known = scenario.algorithm == "consensus" || scenario.algorithm == "dpsgd" ||
                      scenario.algorithm == "qg_momentum";
   if (scenario.codec != "none" && !(is_lockstep(protocol.policy) && known))
     return invalid("scenario.codec: goes only with sync and with consensus, dpsgd and qg_momentum");
-  bool symmetric = true;
-  for (int t = 0; t < std::max(protocol.schedule->period(), 1); ++t)
-    symmetric = symmetric && protocol.schedule->at(static_cast<Round>(t))->symmetric();
+  const bool symmetric = is_symmetric(*protocol.schedule);
   if (policy_conflict(protocol.policy, *protocol.algorithm, *protocol.schedule))
     return invalid(fmt::format("scenario.policy: {} does not run under {}", scenario.algorithm,
                                scenario.policy));
   if (needs_symmetric_matrix(protocol.policy) && !symmetric)
     return invalid(fmt::format("scenario.policy: {} takes a symmetric W", scenario.policy));
+  if (!protocol.participants().are_all() && (needs.fixed_matrix || !needs.tolerates_peer_loss))
+    return invalid("scenario.participants: the algorithm takes the same peers in all rounds");
   if (needs.fixed_matrix && !(symmetric && protocol.schedule->period() == 1))
     return invalid("scenario.topology: the algorithm takes a symmetric W that never changes");
   if (needs.above > -1 && !scenario.lazy) return invalid("scenario.lazy: the algorithm needs it");

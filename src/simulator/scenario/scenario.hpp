@@ -44,6 +44,8 @@ struct Scenario {
   std::string topology = "ring";
   bool lazy = false;
   int peers = 4;
+  /// Which peers take part in which rounds (topology::Participants::parse); empty: all in all.
+  std::vector<std::string> participants;
   std::vector<int> placement;  ///< by peer: its process; processes are numbered 0, 1, … without gap
   std::string policy = "sync";
   int staleness = 4;
@@ -82,7 +84,19 @@ struct Protocol {
   std::vector<RowSpec> rows;
   std::unique_ptr<Codec> codec;
   Policy policy = Policy::sync;
+
+  const topology::Participants& participants() const { return schedule->participants(); }
+  /// Whether the peer takes part in round t, and did not before: it takes the rows of a donor.
+  bool enters(int peer, Round t) const {
+    return participants().takes_part(peer, t) && !participants().counts_after(peer, t);
+  }
+  /// The rounds in which two neighbours exchange rows at least once, with any participants; 0 where
+  /// rounds are drawn.
+  int longest_period() const;
 };
+/// Whether every W is symmetric; of a random sequence, that of the first round.
+bool is_symmetric(const topology::MixingSchedule& schedule);
+
 /// The error (invalid) says what does not go together.
 Result<Protocol> build_protocol(const Scenario& scenario);
 

@@ -20,6 +20,8 @@ void declare_protocol(ParameterSet<Scenario>& set) {
            {.help = "a kind of topology, with its default parameters"})
       .add("lazy", &Scenario::lazy, {.help = "(I + W)/2"})
       .add("peers", &Scenario::peers, {.help = "n", .minimum = 2, .maximum = kMostPeers})
+      .add("participants", &Scenario::participants,
+           {.help = "peers that take part in rounds, if not all in all of them"})
       .add("placement", &Scenario::placement, {.help = "the process of each peer"})
       .add("policy", &Scenario::policy,
            {.help = "which neighbours a mix waits for", .choices = policy_names()})

@@ -27,6 +27,11 @@ std::vector<Scenario> smaller(const Scenario& s) {
       c.peers = peers;
       c.placement.resize(static_cast<std::size_t>(peers));
     });
+  if (!s.participants.empty()) change([](Scenario& c) { c.participants.clear(); });
+  for (std::size_t k = 1; k < s.participants.size(); ++k)
+    change([k](Scenario& c) {
+      c.participants.erase(c.participants.begin() + static_cast<std::ptrdiff_t>(k));
+    });
   if (s.length > 1) change([](Scenario& c) { c.length = 1, c.chunk_values = 1; });
   if (s.length > 2) change([](Scenario& c) { c.length = 2, c.chunk_values = 1; });
   if (s.chunk_values < s.length) change([](Scenario& c) { c.chunk_values = c.length; });

@@ -77,7 +77,7 @@ class CheckpointStorage final : public Storage {
     if (!disk.checkpointer->add(std::move(snapshot)).ok())
       (disk.fault_struck() ? disk.failed : disk.refused).insert(state.round);
     disk.end_fault();
-    if (++disk.saved[state.round] < disk.hosted.size()) return SaveResult::pending;
+    if (++disk.saved[state.round] < setup_.counted(disk.hosted, state.round).size()) return SaveResult::pending;
     return disk.refused.contains(state.round)  ? SaveResult::refused
            : disk.failed.contains(state.round) ? SaveResult::failed
                                                : SaveResult::saved;

@@ -1,12 +1,18 @@
 #include "simulator/storage/storage.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace gossamer::simulator {
 
+std::size_t PerfectStorage::counted(const std::vector<int>& hosted, Round round) const {
+  return static_cast<std::size_t>(std::ranges::count_if(
+      hosted, [&](int peer) { return participants_.counts_after(peer, round); }));
+}
+
 void PerfectStorage::start(int process, const std::vector<int>& hosted) {
   ProcessDisk& disk = disks_[process];
-  disk.hosted = hosted.size();
+  disk.hosted = hosted;
   disk.killed = false;
   disk.pending.clear();
 }
@@ -21,7 +27,7 @@ SaveResult PerfectStorage::save(int process, const SavedState& state) {
   }
   auto& states = disk.pending[state.round];
   states[state.peer] = state;
-  if (states.size() < disk.hosted) return SaveResult::pending;
+  if (states.size() < counted(disk.hosted, state.round)) return SaveResult::pending;
   std::erase_if(disk.rounds, [&](const auto& entry) { return entry.first > state.round; });
   disk.rounds[state.round] = std::move(states);
   disk.pending.erase(state.round);
@@ -32,7 +38,7 @@ std::map<Round, std::vector<SavedState>> PerfectStorage::load(int process,
                                                               const std::vector<int>& hosted) {
   std::map<Round, std::vector<SavedState>> found;
   for (const auto& [round, states] : disks_[process].rounds) {
-    if (states.size() != hosted.size()) continue;
+    if (states.size() != counted(hosted, round)) continue;
     for (const auto& [peer, state] : states) found[round].push_back(state);
   }
   return found;

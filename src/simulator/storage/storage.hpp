@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "simulator/scenario/scenario.hpp"
@@ -66,6 +67,9 @@ using MakeStorage = std::function<std::unique_ptr<Storage>(const Scenario&)>;
 /// Loses nothing, and fails as a whole: `calls` are not counted, and nothing is torn.
 class PerfectStorage final : public Storage {
  public:
+  /// `participants`: a peer that takes no part has no state.
+  explicit PerfectStorage(topology::Participants participants)
+      : participants_(std::move(participants)) {}
   void start(int process, const std::vector<int>& hosted) override;
   SaveResult save(int process, const SavedState& state) override;
   std::map<Round, std::vector<SavedState>> load(int process,
@@ -78,12 +82,15 @@ class PerfectStorage final : public Storage {
 
  private:
   struct ProcessDisk {
-    std::size_t hosted = 0;
+    std::vector<int> hosted;
     std::map<Round, std::map<int, SavedState>> rounds;   ///< complete
     std::map<Round, std::map<int, SavedState>> pending;  ///< of which some peers' are missing
     std::optional<DiskFault> fault;
     bool killed = false;
   };
+  std::size_t counted(const std::vector<int>& hosted, Round round) const;
+
+  topology::Participants participants_;
   std::map<int, ProcessDisk> disks_;
 };
 

@@ -52,8 +52,10 @@ void Connection::record(int end, bool restored) {
   const End& here = end_of(end);
   const End& there = other(end);
   const Round round = world_.process_of(end).round_of(end);
-  world_.recorder().trace().links.push_back(
-      {restored, here.incarnation, there.incarnation, number_, round, world_.now()});
+  // A peer that joins anew has the links of its earlier incarnation reset.
+  if (here.incarnation == world_.recorder().incarnation_of(end))
+    world_.recorder().trace().links.push_back(
+        {restored, here.incarnation, there.incarnation, number_, round, world_.now()});
   world_.recorder().log_event(fmt::format("peer {}, in round {}: the link to peer {} is {}", end,
                                           round, there.peer, restored ? "restored" : "lost"));
   world_.recorder().add_to_hash(

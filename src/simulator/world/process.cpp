@@ -34,9 +34,18 @@ void Process::start() {
 }
 
 bool Process::interrupt() {
-  interrupted_ = std::ranges::none_of(plan_.hosted, [this](int peer) {
-    return world_.recorder().incarnation(peer).rounds.empty();
-  });
+  // Peers that take no part yet are not waited for.
+  const topology::Participants& participants = world_.protocol().participants();
+  const Round first = world_.recorder().trace().first_round();
+  bool any_began = false, all_began = true;
+  for (const int peer : plan_.hosted) {
+    const Incarnation& incarnation = world_.recorder().incarnation(peer);
+    const bool began = !incarnation.rounds.empty();
+    any_began = any_began || (began && !incarnation.finished);
+    all_began =
+        all_began && (began || !(incarnation.joins || participants.takes_part(peer, first)));
+  }
+  interrupted_ = any_began && all_began;
   return interrupted_;
 }
 

@@ -40,6 +40,8 @@ class Process {
   void after_round();
   /// Its peers have ended their loops of rounds.
   bool ended_rounds() const { return runtime_->group().finished(); }
+  /// The number of rounds after which an interrupt ends them.
+  std::optional<Round> stops_after() const { return runtime_->group().stops_after(); }
 
   void pause(bool paused) { paused_ = paused, ready_ |= !paused; }
   bool paused() const { return paused_; }

@@ -78,10 +78,12 @@ void ProcessControl::stopped(Process& process) {
   StopRecord& stop = world_.recorder().trace().stops.emplace_back();
   stop.process = process.number();
   stop.acknowledged = world_.disks().acknowledged(process.number());
+  const Round after = *process.stops_after();
   for (const int peer : process.peers())
-    stop.rounds.push_back(world_.recorder().incarnation(peer).recorded.back());
+    if (world_.protocol().participants().counts_after(peer, after))
+      stop.rounds.push_back(world_.recorder().incarnation(peer).recorded.back());
   world_.recorder().log_event(
-      fmt::format("process {} stops after {} rounds", process.number(), stop.rounds.front()));
+      fmt::format("process {} stops after {} rounds", process.number(), after));
   end_and_restart(process);
 }
 

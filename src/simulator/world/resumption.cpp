@@ -41,7 +41,7 @@ Result<Agreement> agreed(const World& world, const std::vector<States>& states) 
   for (peer::StartRoundAgreement& view : views) {
     for (const std::string& contribution : contributions)
       GOSSAMER_TRY_STATUS(view.merge(contribution));
-    GOSSAMER_TRY(Agreement outcome, view.outcome(true));
+    GOSSAMER_TRY(Agreement outcome, view.outcome(true, world.protocol().participants()));
     if (common && (common->round != outcome.round || common->without != outcome.without))
       return Error{ErrorKind::internal, "processes resume from rounds that differ"};
     common = std::move(outcome);

@@ -25,8 +25,18 @@ bool RoundRecorder::joined(PeerEngine& engine) {
   return true;
 }
 
+Incarnation& RoundRecorder::incarnation_of(const PeerEngine& engine) {
+  return world_.recorder().incarnation(engine.id());
+}
+
+void RoundRecorder::lost_donor(PeerEngine& engine) {
+  world_.recorder().log_event(fmt::format("peer {} has lost its donor", engine.id()));
+  incarnation_of(engine).alive = false;
+  world_.recorder().add_incarnation(engine.id()).joins = true;
+}
+
 void RoundRecorder::before_round(PeerEngine& engine, bool reinitialised) {
-  RoundRecord& record = world_.recorder().incarnation(engine.id()).rounds.emplace_back();
+  RoundRecord& record = incarnation_of(engine).rounds.emplace_back();
   record.round = engine.round();
   record.began = world_.now();
   record.reinitialised = reinitialised;
@@ -38,7 +48,7 @@ void RoundRecorder::before_round(PeerEngine& engine, bool reinitialised) {
 }
 
 bool RoundRecorder::after_round(PeerEngine& engine) {
-  RoundRecord& record = world_.recorder().incarnation(engine.id()).rounds.back();
+  RoundRecord& record = incarnation_of(engine).rounds.back();
   for (const std::span<float> row : engine.state_rows()) record.end.push_back(copy_of(row));
   record.deviations = engine.node().endpoint().take_deviations();
   world_.recorder().add_to_hash({static_cast<std::uint64_t>(engine.id()), engine.round(),
@@ -57,7 +67,7 @@ task<void> RoundRecorder::save(PeerEngine& engine) {
 }
 
 task<void> RoundRecorder::completed(PeerEngine& engine) {
-  Incarnation& incarnation = world_.recorder().incarnation(engine.id());
+  Incarnation& incarnation = incarnation_of(engine);
   world_.disks()
       .log(process_.number())
       .append({engine.round(), engine.id(), incarnation.joins && incarnation.recorded.empty()});
@@ -68,9 +78,10 @@ task<void> RoundRecorder::completed(PeerEngine& engine) {
 }
 
 void RoundRecorder::finished(PeerEngine& engine) {
-  Incarnation& incarnation = world_.recorder().incarnation(engine.id());
+  Incarnation& incarnation = incarnation_of(engine);
   incarnation.stopped = engine.round() < static_cast<Round>(world_.scenario().rounds);
   incarnation.finished = !incarnation.stopped;
+  incarnation.waits = false;
   incarnation.finished_at = world_.now();
   if (process_.done()) return world_.control().close(process_);
   if (process_.ended_rounds()) world_.control().stopped(process_);

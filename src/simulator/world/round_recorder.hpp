@@ -15,6 +15,9 @@ class RoundRecorder final : public EngineHooks {
   RoundRecorder(World& world, Process& process) : world_(world), process_(process) {}
 
   bool joined(PeerEngine& engine) override;
+  void waits_for_donor(PeerEngine& engine) override { incarnation_of(engine).waits = true; }
+  void takes_part(PeerEngine& engine) override { incarnation_of(engine).waits = false; }
+  void lost_donor(PeerEngine& engine) override;
   void before_round(PeerEngine& engine, bool reinitialised) override;
   bool after_round(PeerEngine& engine) override;
   task<void> save(PeerEngine& engine) override;
@@ -22,6 +25,8 @@ class RoundRecorder final : public EngineHooks {
   void finished(PeerEngine& engine) override;
 
  private:
+  Incarnation& incarnation_of(const PeerEngine& engine);
+
   World& world_;
   Process& process_;
 };

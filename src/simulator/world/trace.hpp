@@ -48,13 +48,15 @@ struct LinkRecord {
   Time at{0};
 };
 
-/// What one peer did in one process. A peer whose process is restarted has several incarnations.
+/// What one peer did in one process. A peer whose process is restarted has several incarnations,
+/// and so has one that joins anew because it lost the donor with whose rows it was to take part.
 struct Incarnation {
   int peer = 0;
   bool joins = false;  ///< a network that runs
   std::vector<RoundRecord> rounds;
   std::vector<Deviation> skipped;  ///< logged for rounds that it left out
   std::vector<Round> recorded;     ///< numbers of rounds after which it wrote a record, in order
+  bool waits = false;              ///< for its donor, before it takes part
   bool alive = true;               ///< its process did not end before its last round
   bool finished = false;           ///< it did its last round
   bool stopped = false;            ///< it ended its rounds early, because of an interrupt

@@ -26,7 +26,7 @@ Incarnation& TraceRecorder::add_incarnation(int peer) {
 bool TraceRecorder::is_over() const {
   return std::ranges::none_of(current_, [this](int k) {
     const Incarnation& peer = trace_.incarnations[static_cast<std::size_t>(k)];
-    return peer.alive && !peer.finished && !(peer.joins && peer.rounds.empty());
+    return peer.alive && !peer.finished && !peer.waits && !(peer.joins && peer.rounds.empty());
   });
 }
 
