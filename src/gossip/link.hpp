@@ -40,7 +40,7 @@ enum class ControlMessage : std::uint16_t {
   catch_up = 12,       ///< peers that are connected to the sender leave out the rounds from `round`
                        ///< up to `resumes_at`
   waiting = 13,        ///< the sender waits for the rows of others: `chain`
-  change_begun = 14,   ///< the sender has begun `round`, from which on the receiver takes part
+  change_begun = 14,   ///< a peer has begun `round`, from which on other peers take part
 };
 inline constexpr std::uint16_t kControlMessages = 15;
 /// A restored link takes effect at most this many rounds after the rounds of its ends, so the round

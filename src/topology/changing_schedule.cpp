@@ -19,8 +19,9 @@ std::shared_ptr<const MixingMatrix> among_all(const MixingMatrix& w, const std::
     for (const Neighbour& entry : w.in_neighbours(i))
       rows[static_cast<std::size_t>(ids[static_cast<std::size_t>(i)])].push_back(
           {ids[static_cast<std::size_t>(entry.peer)], entry.weight});
-  return std::make_shared<const MixingMatrix>(
-      std::move(rows), weighing.only_columns() ? Diagonal::completes_column : Diagonal::completes_row);
+  return std::make_shared<const MixingMatrix>(std::move(rows), weighing.only_columns()
+                                                                   ? Diagonal::completes_column
+                                                                   : Diagonal::completes_row);
 }
 
 class ChangingSchedule final : public MixingSchedule {
@@ -58,8 +59,8 @@ class ChangingSchedule final : public MixingSchedule {
   RandomLaw law() const override {
     RandomLaw law;
     law.alike = false;
-    law.undirected = std::ranges::all_of(
-        parts_, [](const auto& part) { return is_undirected(*part); });
+    law.undirected =
+        std::ranges::all_of(parts_, [](const auto& part) { return is_undirected(*part); });
     return law;
   }
 

@@ -28,9 +28,9 @@ Result<Participation> participation_of(const std::string& text, const std::strin
   if (colon != std::string::npos) {
     const auto [end, failure] = std::from_chars(text.data(), text.data() + colon, read.first);
     if (failure != std::errc() || end != text.data() + colon)
-      return invalid_error(fmt::format(
-          "{}: '{}' does not begin with the number of a round; use the form 100: 0-15", origin,
-          text));
+      return invalid_error(
+          fmt::format("{}: '{}' does not begin with the number of a round; use the form 100: 0-15",
+                      origin, text));
   }
   const std::size_t begin = colon == std::string::npos ? 0 : text.find_first_not_of(' ', colon + 1);
   if (begin == std::string::npos)
@@ -46,9 +46,10 @@ Status check_change(const Participation& last, const Participation& next,
     return invalid_error(fmt::format("{}: round {} follows round {}; the rounds ascend", origin,
                                      next.first, last.first));
   if (next.peers == last.peers)
-    return invalid_error(fmt::format("{}: from round {} on the same peers take part as before: "
-                                     "leave it out",
-                                     origin, next.first));
+    return invalid_error(
+        fmt::format("{}: from round {} on the same peers take part as before: "
+                    "leave it out",
+                    origin, next.first));
   std::vector<int> stay;
   std::ranges::set_intersection(last.peers, next.peers, std::back_inserter(stay));
   if (!stay.empty()) return {};
@@ -69,8 +70,9 @@ Result<Participants> Participants::parse(const std::vector<std::string>& texts, 
   for (const std::string& text : texts) {
     GOSSAMER_TRY(Participation next, participation_of(text, origin));
     if (next.peers.back() >= peers)
-      return invalid_error(fmt::format("{}: '{}' names peer {}, and run.peers = {}: ids are 0 to {}",
-                                       origin, text, next.peers.back(), peers, peers - 1));
+      return invalid_error(
+          fmt::format("{}: '{}' names peer {}, and run.peers = {}: ids are 0 to {}", origin, text,
+                      next.peers.back(), peers, peers - 1));
     if (changes.empty() && next.first != 0)
       return invalid_error(fmt::format(
           "{}: the first entry says which peers take part from round 0 on, without a round (0-3)",

@@ -232,7 +232,7 @@ void run_contribution(std::span<const std::byte> input) {
       require(!merged.error().message.empty(), "an error has a message");
   require(agreement.contribution().size() <= net::kMaxContributionBytes,
           "a contribution is within its limit");
-  const auto outcome = agreement.outcome(true, topology::Participants(kNodes));
+  const auto outcome = agreement.outcome(true);
   if (!ok(outcome)) return;
   for (const int node : outcome->without)
     require(node >= 0 && node < kNodes, "a node without the round is one of the network");

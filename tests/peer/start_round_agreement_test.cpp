@@ -33,12 +33,6 @@ std::vector<StartRoundAgreement> all_gather(const Setup& setup, const std::vecto
   return processes;
 }
 
-/// All peers take part in all rounds.
-const topology::Participants& everyone() {
-  static const topology::Participants everyone(65535);
-  return everyone;
-}
-
 Setup on(const std::string& topology, int peers, const std::string& algorithm = "dpsgd") {
   return set_up({"topology.kind=" + topology, fmt::format("run.peers={}", peers),
                  "algorithm.kind=" + algorithm});
@@ -82,14 +76,14 @@ TEST_CASE(
       const Rounds common = common_to(rounds);
       const std::vector<StartRoundAgreement> processes = all_gather(setup, rounds);
       for (const StartRoundAgreement& process : processes) {
-        const auto outcome = process.outcome(false, everyone());
-        const auto joined = process.outcome(true, everyone()).value();
+        const auto outcome = process.outcome(false);
+        const auto joined = process.outcome(true).value();
         CHECK(outcome.ok() == !common.empty());
         if (outcome.ok()) {
           CHECK(outcome->round == common.back());
           CHECK(joined.round == common.back());
         } else {
-          CHECK(outcome.error().message == processes.front().outcome(false, everyone()).error().message);
+          CHECK(outcome.error().message == processes.front().outcome(false).error().message);
         }
         CHECK(joined.without == without(rounds, joined.round));
         for (gossip::Round round = 10; round <= 60; round += 10) {
@@ -108,12 +102,12 @@ TEST_CASE(
 TEST_CASE(
     "the error names the peers that are behind and ahead; without any checkpoint the round is 0") {
   const Setup setup = on("path", 5);
-  CHECK(all_gather(setup, {{0}, {0}, {0}, {0}, {0}}).front().outcome(false, everyone())->round == 0);
+  CHECK(all_gather(setup, {{0}, {0}, {0}, {0}, {0}}).front().outcome(false)->round == 0);
   CHECK(
-      all_gather(setup, {{0, 10}, {0, 10, 20}, {0}, {0, 10}, {0}}).front().outcome(false, everyone())->round ==
+      all_gather(setup, {{0, 10}, {0, 10, 20}, {0}, {0, 10}, {0}}).front().outcome(false)->round ==
       0);  // none has lost anything yet
   const auto sentence = [&](const std::vector<Rounds>& rounds) {
-    return all_gather(setup, rounds).back().outcome(false, everyone()).error().message;
+    return all_gather(setup, rounds).back().outcome(false).error().message;
   };
   CHECK(sentence({{40, 60}, {20, 40}, {60, 80}, {80, 100}, {80, 100}})
             .find("all processes can resume from: peer 1 has the checkpoints of rounds 40, 20, "
@@ -128,7 +122,7 @@ TEST_CASE(
     "others join with a neighbour's rows") {
   const Setup setup = on("path", 5);
   const auto agreed = [&](const std::vector<Rounds>& rounds) {
-    return all_gather(setup, rounds).back().outcome(true, everyone()).value();
+    return all_gather(setup, rounds).back().outcome(true).value();
   };
   const auto ahead_alone = agreed({{40, 60}, {40, 60}, {900, 920}, {40, 60}, {20, 40, 60}});
   CHECK(ahead_alone.round == 60);
@@ -146,7 +140,7 @@ TEST_CASE(
   for (gossip::Round round = 10; round < 10 + StartRoundAgreement::most_rounds(5); ++round)
     too_many.push_back(round);
   const auto unknown =
-      all_gather(setup, {{1, 2}, {1, 2}, {1, 2}, too_many, {1, 2}}).front().outcome(true, everyone());
+      all_gather(setup, {{1, 2}, {1, 2}, {1, 2}, too_many, {1, 2}}).front().outcome(true);
   REQUIRE_FALSE(unknown.ok());  // all but one might have round 10 too
   CHECK(unknown.error().message.find(
             "peer 0 has older checkpoints, peer 3 has the checkpoints of rounds ") !=
@@ -170,7 +164,7 @@ TEST_CASE(
     const StartRoundAgreement full(all, nodes, many);
     CHECK(StartRoundAgreement::most_rounds(nodes) >= (nodes > 8'000 ? 3U : 24U));
     CHECK(full.contribution().size() <= net::kMaxContributionBytes);
-    CHECK(full.outcome(false, everyone())->round == many.back());
+    CHECK(full.outcome(false)->round == many.back());
   }
   StartRoundAgreement process({0, 1, 4}, 6, {10, 20});
   CHECK(process.contribution() == R"([[10,"31"],[20,"31"]])");
@@ -206,7 +200,7 @@ TEST_CASE(
   CHECK_FALSE(process.merge("[" + longest + "]").ok());
   CHECK_FALSE(process.merge(R"([[30,"f3"]])").ok());  // that is not for others to say
   CHECK(process.merge(R"([[10,"f3"],[30,"c2"]])").ok());
-  CHECK(process.outcome(false, everyone())->round == 10);
+  CHECK(process.outcome(false)->round == 10);
 }
 
 TEST_CASE("the largest lead of a peer: the diameter of the graph, 2 with a server, or unbounded") {

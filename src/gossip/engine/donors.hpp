@@ -12,9 +12,9 @@ namespace gossamer::gossip {
 
 /// The donors of a schedule's changes of participants. A donor is a neighbour in the graphs of the
 /// change: one that stays, or one that joins too and has rows itself by then. Each joining peer
-/// takes the shortest way to one that stays; of neighbours that are as near, the one with the fewest
-/// to give to, then the lowest id. All peers compute the same donors. A random sequence has no fixed
-/// neighbours: all of its peers count as neighbours. Immutable.
+/// takes the shortest way to one that stays; of neighbours that are as near, the one with the
+/// fewest to give to, then the lowest id. All peers compute the same donors. A random sequence has
+/// no fixed neighbours: all of its peers count as neighbours. Immutable.
 class Donors {
  public:
   explicit Donors(const topology::MixingSchedule& schedule);

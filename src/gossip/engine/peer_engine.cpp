@@ -28,6 +28,12 @@ Membership& PeerEngine::membership() {
   return *membership_;
 }
 
+Membership::DonorSearch PeerEngine::donor_search() {
+  using enum Membership::DonorSearch;
+  if (!waits_) return membership().donor_search();
+  return membership().has_link() ? requested : no_neighbour;
+}
+
 void PeerEngine::begin_at(Round round) {
   round_ = begun_ = round;
   node_.endpoint().begin_at(round);
@@ -90,6 +96,8 @@ task<void> PeerEngine::run() {
     if (!hooks_.after_round(*this)) co_return;
     co_await complete_rounds(node_.endpoint().next_round(round_, last()));
   }
+  // Under a policy that leaves rounds out, changes may lie between the last round and the end.
+  if (begun_ > 0 && begun_ < last()) give_rows(begun_, last() - 1);
   co_await node_.endpoint().flush_sends();
   co_await algorithm_.drain(node_);
   finished_ = true;
@@ -123,6 +131,7 @@ task<bool> PeerEngine::wait_to_take_part() {
   const int donor = donors_.next(id(), round_)->donor;
   expect_donor(round_);
   waits_ = true;
+  if (membership_) membership_->begin_wait(round_);
   hooks_.waits_for_donor(*this);
   while (round_ < last() && !endpoint.has_state_from(donor) && !has_missed_donor(donor))
     co_await endpoint.messenger().wait_event();
@@ -134,6 +143,7 @@ task<bool> PeerEngine::wait_to_take_part() {
     co_return joined;
   }
   endpoint.begin_at(round_);
+  if (membership_) membership_->end_wait(round_);
   expect_donor(round_ + 1);
   hooks_.takes_part(*this);
   co_return true;
@@ -167,7 +177,7 @@ task<bool> PeerEngine::take_rows(int donor) {
 /// there to give rows for it.
 bool PeerEngine::has_missed_donor(int donor) {
   return membership_ && !node_.endpoint().view().is_present(donor, round_) &&
-         membership_->latest_begun() >= round_;
+         membership_->others_have_begun();
 }
 
 /// The donor is lost: as a peer that joins a running network, this one takes the rows of any
@@ -186,8 +196,7 @@ task<void> PeerEngine::begin_round() {
   begun_ = round_ + 1;
   bool reinitialised = false;
   if (membership_) reinitialised = co_await membership_->begin_round(round_);
-  for (const int receiver : donors_.receivers(id(), last_begun + 1, round_))
-    if (node_.endpoint().view().is_present(receiver, round_)) node_.send_state(receiver);
+  give_rows(last_begun + 1, round_);
   const bool changes = participants().index_at(last_begun) != participants().index_at(round_);
   if (changes && membership_)
     membership_->announce_change(donors_.joining(last_begun + 1, round_), round_);
@@ -198,14 +207,20 @@ task<void> PeerEngine::begin_round() {
   hooks_.before_round(*this, reinitialised);
 }
 
+/// Gives rows to the peers that join with the changes in rounds first … last.
+void PeerEngine::give_rows(Round first, Round last) {
+  for (const int receiver : donors_.receivers(id(), first, last))
+    if (node_.endpoint().view().is_present(receiver, last)) node_.send_state(receiver);
+}
+
 std::uint64_t PeerEngine::steps_of_round() const {
   const int epochs = algorithm_.epochs_per_round();
   return epochs > 0 ? static_cast<std::uint64_t>(epochs) * node_.batches_per_epoch(id())
                     : static_cast<std::uint64_t>(algorithm_.steps_per_round());
 }
 
-/// The peer is after round `next` − 1. Where it left rounds out, its state is the same after each of
-/// them.
+/// The peer is after round `next` − 1. Where it left rounds out, its state is the same after each
+/// of them.
 task<void> PeerEngine::complete_rounds(Round next) {
   while (round_ < next) {
     ++round_;

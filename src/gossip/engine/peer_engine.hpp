@@ -5,8 +5,8 @@
 //
 //   start() ─┬─ first round known ──────────────┬─▶ rounds ──▶ drain ──▶ finished()
 //            └─ joins: await_admission, donor ──┘    │ ▲ │
-//                                                    │ │ └─ interrupted: rounds end early, then drain
-//                                                    ▼ │
+//                                                    │ │ └─ interrupted: rounds end early, then
+//                                                    drain ▼ │
 //                             takes no part: waits for the donor of its next round
 //
 // A server of a baseline is driven in the same way; "peer" stands for both here.
@@ -112,6 +112,9 @@ class PeerEngine {
   void on_peer_left(int other) { membership().on_peer_left(other); }
   bool tolerates_loss() const { return membership_.has_value(); }
   Membership& membership();
+  /// How far the search of a joining peer is (Membership::donor_search), or of one that waits to
+  /// take part: `requested`, or `no_neighbour` where no link is up.
+  Membership::DonorSearch donor_search();
 
   // ---- interrupts
   /// The loop ends when `round` rounds are completed; the state is then saved and recorded.
@@ -121,7 +124,9 @@ class PeerEngine {
 
   /// Local steps that the node counts, but that it did not do, for the rounds in which it took no
   /// part.
-  std::uint64_t steps_left_out() const { return participants().missed(id(), begun_) * steps_of_round(); }
+  std::uint64_t steps_left_out() const {
+    return participants().missed(id(), begun_) * steps_of_round();
+  }
   /// Completed rounds; within a round, its number.
   Round round() const { return round_; }
   /// Rounds that have begun, up to the last one in which the peer takes part.
@@ -143,14 +148,13 @@ class PeerEngine {
   bool has_missed_donor(int donor);
   task<bool> ask_others();
   task<void> begin_round();
+  void give_rows(Round first, Round last);
   task<void> complete_rounds(Round next);
   task<void> record();
   std::uint64_t steps_of_round() const;
   bool saves_here() const;
   Round last() const;
-  const topology::Participants& participants() const {
-    return exchange_.schedule().participants();
-  }
+  const topology::Participants& participants() const { return exchange_.schedule().participants(); }
 
   const Algorithm& algorithm_;
   Exchange& exchange_;

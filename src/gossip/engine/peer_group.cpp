@@ -30,8 +30,8 @@ PeerGroup::PeerGroup(GroupRequest request, EngineHooks& hooks, Exchange::OnFault
   for (std::size_t index = 0; index < hosted_.size(); ++index) {
     NodeMemory memory = memory_.of(index);
     memory.counters = algorithm_.counters(hosted_[index], request.schedule);
-    engines_.push_back(std::make_unique<PeerEngine>(exchange_, algorithm_, hosted_[index],
-                                                    std::move(memory), request.engine, donors_, hooks));
+    engines_.push_back(std::make_unique<PeerEngine>(
+        exchange_, algorithm_, hosted_[index], std::move(memory), request.engine, donors_, hooks));
   }
 }
 

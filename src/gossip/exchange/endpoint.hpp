@@ -43,9 +43,7 @@ class Endpoint {
   /// begun.
   void on_link_restored(int peer, Round first);
   /// RowWatch::on_tick().
-  void on_tick(Time counted) {
-    watch_.on_tick(counted, round_, awaited_donor());
-  }
+  void on_tick(Time counted) { watch_.on_tick(counted, round_, awaited_donor()); }
   /// Receives the membership messages; without a receiver they are protocol violations.
   std::function<Status(const ChunkHeader&)> on_membership_message;
 
@@ -59,8 +57,8 @@ class Endpoint {
   bool has_state_from(int donor) const { return messenger_.has_chunk(donor, state_channel()); }
 
   // ---- rounds
-  /// `first` is this peer's first round, of a resumed run, of a run that it joins, or after rounds in
-  /// which it took no part.
+  /// `first` is this peer's first round, of a resumed run, of a run that it joins, or after rounds
+  /// in which it took no part.
   void begin_at(Round first);
   /// Ends round t, and returns the round that follows: t + 1, unless the policy, skip_to_round() or
   /// a catch-up skips rounds. At most `last`, the number of rounds, which is no round itself: the

@@ -44,7 +44,8 @@ bool LinkStateTable::is_strongly_connected(const topology::MixingSchedule& sched
     const auto w = part.at(round);
     for (int i = 0; i < w->peers(); ++i)
       for (const topology::Neighbour& j : w->in_neighbours(i)) {
-        const int to = ids[static_cast<std::size_t>(i)], from = ids[static_cast<std::size_t>(j.peer)];
+        const int to = ids[static_cast<std::size_t>(i)],
+                  from = ids[static_cast<std::size_t>(j.peer)];
         in_arcs[static_cast<std::size_t>(to)].push_back(from);
         out_arcs[static_cast<std::size_t>(from)].push_back(to);
       }

@@ -67,7 +67,7 @@ void Membership::on_link_restored(int peer) {
   PartnerLink& link = links_.at(peer);
   GOSSAMER_CHECK(!link.up, "a link is restored that was not lost");
   link.up = true;
-  if (!joining_) send_control(peer, ControlMessage::resync, endpoint_.round());
+  if (!joining_ && !waits_until_) send_control(peer, ControlMessage::resync, endpoint_.round());
 }
 
 Status Membership::on_control_message(const ChunkHeader& header) {
@@ -101,14 +101,18 @@ Status Membership::on_handshake(const ChunkHeader& header) {
   if (link.active) return protocol_error(header, "it restores a link that was not lost");
   switch (header.control) {
     case ControlMessage::request_state:
+      if (waits_until_) {
+        refuse_rows(header.from);
+        return {};
+      }
       withdraw_proposal(header.from);
       if (!contains(joining_neighbours_, header.from)) joining_neighbours_.push_back(header.from);
       return {};
     case ControlMessage::resync:
       note_begun(header.round);
-      if (joining_) {
+      if (joining_ || waits_until_) {
         link.peers_round = header.round;
-        if (!donor_) request_state();
+        if (joining_ && !donor_) request_state();
       } else if (!link.proposed) {
         on_resync(header.from, header.round);
       }
@@ -201,6 +205,8 @@ bool Membership::is_isolated() const {
 
 void Membership::join() {
   joining_ = true;
+  donor_.reset();
+  start_.reset();
   for (auto& [peer, link] : links_) {
     link = PartnerLink::down();
     endpoint_.on_link_lost(peer);
@@ -213,6 +219,7 @@ void Membership::join_again() {
   for (const auto& [peer, link] : links_)
     if (link.up) connected.push_back(peer);
   endpoint_.begin_at(0);  // a donor may be behind the round that this peer waited for
+  waits_until_.reset();
   join();
   for (const int peer : connected)
     exchange_.faults().reset_link(
@@ -221,12 +228,32 @@ void Membership::join_again() {
          fmt::format("peer {} joins anew, because it lost its donor", endpoint_.peer())});
 }
 
+void Membership::begin_wait(Round until) {
+  waits_until_ = until;
+  for (const int peer : std::exchange(joining_neighbours_, {})) refuse_rows(peer);
+}
+
+void Membership::end_wait(Round first) {
+  waits_until_.reset();
+  synchronise_links(first);
+}
+
+/// The peer that asked for rows is to ask another one.
+void Membership::refuse_rows(int peer) {
+  exchange_.faults().reset_link(
+      endpoint_.peer(), peer,
+      {ErrorKind::lost_peer,
+       fmt::format("peer {} takes no part, and gives no rows", endpoint_.peer())});
+}
+
 Membership::DonorSearch Membership::donor_search() const {
   if (!joining_) return DonorSearch::not_needed;
   if (donor_) return DonorSearch::requested;
-  return std::ranges::any_of(links_, [](const auto& entry) { return entry.second.up; })
-             ? DonorSearch::only_joining
-             : DonorSearch::no_neighbour;
+  return has_link() ? DonorSearch::only_joining : DonorSearch::no_neighbour;
+}
+
+bool Membership::has_link() const {
+  return std::ranges::any_of(links_, [](const auto& entry) { return entry.second.up; });
 }
 
 /// Asks a neighbour that runs: another joining peer has no rows to send.
@@ -267,12 +294,17 @@ void Membership::complete_join(const StartPoint& start) {
   endpoint_.expect_state_from(std::nullopt);
   endpoint_.begin_at(start.round - 1);  // the round of the start point has not begun
   activate(donor, start.round);
+  synchronise_links(start.round);
+  endpoint_.begin_at(start.round);
+}
+
+/// Begins the handshake on links that were restored while this peer had no round.
+void Membership::synchronise_links(Round first) {
   for (auto& [peer, link] : links_) {
-    if (!link.up || link.active) continue;
-    send_control(peer, ControlMessage::resync, start.round);
+    if (!link.up || link.active || link.proposed) continue;
+    send_control(peer, ControlMessage::resync, first);
     if (link.peers_round) on_resync(peer, *link.peers_round);
   }
-  endpoint_.begin_at(start.round);
 }
 
 void Membership::notify() {
@@ -283,14 +315,19 @@ void Membership::notify() {
 
 void Membership::announce_change(const std::vector<int>& joining, Round t) {
   for (const int peer : joining)
-    if (const auto found = links_.find(peer); found != links_.end() && found->second.active)
+    if (const auto found = links_.find(peer); found != links_.end() && found->second.up)
       send_control(peer, ControlMessage::change_begun, t);
 }
 
-/// A peer that waits for its donor looks again whether it waits in vain.
+/// A peer that waits for its donor looks again whether it waits in vain, and passes the news on: a
+/// neighbour may wait for the rows that this peer waits for.
 void Membership::note_begun(Round t) {
+  const bool knew = others_have_begun();
   latest_begun_ = std::max(latest_begun_, t);
+  if (knew || !others_have_begun()) return;
   endpoint_.messenger().notify();
+  for (const auto& [peer, link] : links_)
+    if (link.up) send_control(peer, ControlMessage::change_begun, latest_begun_);
 }
 
 task<bool> Membership::begin_round(Round t) {

@@ -45,16 +45,21 @@ class Membership {
   /// This peer has begun round t, from which on `joining` take part: those that are its neighbours
   /// need not wait for a donor that they have lost.
   void announce_change(const std::vector<int>& joining, Round t);
-  /// The latest round that a neighbour is known to have begun: by announce_change(), or when the
-  /// link to it was restored.
-  Round latest_begun() const { return latest_begun_; }
+  /// Of a peer that waits: whether another one is known to have begun the round.
+  bool others_have_begun() const { return waits_until_ && latest_begun_ >= *waits_until_; }
   /// Runs before this peer's round t: reinitialises rows with a conserved sum where that is due,
   /// and sends rows to joining neighbours. Returns whether a reinitialisation was due.
   task<bool> begin_round(Round t);
   /// This peer joins: all of its links count as lost until on_link_restored(). Comes before that.
   void join();
-  /// The same during a run, of a peer that has no rows to take part with: its links are made anew.
+  /// The same during a run, of a peer that waits (begin_wait()) and has lost its donor: its links
+  /// are made anew.
   void join_again();
+  /// This peer takes no part until round `until`: it gives rows to nobody, and links that are
+  /// restored take effect after end_wait().
+  void begin_wait(Round until);
+  /// It takes part again, from round `first` on, which it begins.
+  void end_wait(Round first);
   /// Waits for a donor and its rows, then returns the first round of this peer, which the caller
   /// starts at once. The node then has the donor's rows and step count; its optimizer state and the
   /// rows that are not transferred are reinitialised.
@@ -68,6 +73,8 @@ class Membership {
     not_needed,    ///< this peer has rows, or never joined
   };
   DonorSearch donor_search() const;
+  /// Whether the link to any partner is up.
+  bool has_link() const;
 
   // ---- queries
   /// LinkStateTable::reachable().
@@ -104,6 +111,8 @@ class Membership {
   Status on_start_point(const ChunkHeader& header);
   void on_resync(int peer, Round peers_round, bool rejected = false);
   void propose(int peer, Round t, std::uint64_t steps);
+  void synchronise_links(Round first);
+  void refuse_rows(int peer);
   void withdraw_proposal(int peer);
   void note_begun(Round t);
   void on_proposal(int peer, Round first);
@@ -132,7 +141,9 @@ class Membership {
   LinkStateFlooding flooding_;
   CatchUpFlooding catch_ups_;
   std::vector<int> joining_neighbours_;  ///< that asked for rows, in this order
-  Round latest_begun_ = 0;
+  std::optional<Round> waits_until_;     ///< begin_wait()
+  Round latest_begun_ =
+      0;  ///< by another peer, of those that are announced, or with a restored link
   // Of a joining peer.
   bool joining_ = false;
   std::optional<int> donor_;

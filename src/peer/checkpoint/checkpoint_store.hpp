@@ -56,9 +56,9 @@ struct SavedStates {
 };
 
 /// Returns, by round, the states in the folder, for every round in which each of `hosted` that
-/// counts has a valid state, and one does. It does not matter which process wrote a state. `only`: the only round to consider.
-/// `on_message` receives a message for each damaged checkpoint, which is skipped. Error (invalid):
-/// a checkpoint is from another configuration.
+/// counts has a valid state, and one does. It does not matter which process wrote a state. `only`:
+/// the only round to consider. `on_message` receives a message for each damaged checkpoint, which
+/// is skipped. Error (invalid): a checkpoint is from another configuration.
 Result<std::map<gossip::Round, SavedStates>> find_states(
     const Setup& setup, const std::filesystem::path& folder, const std::vector<int>& hosted,
     std::optional<gossip::Round> only, const std::function<void(const std::string&)>& on_message);

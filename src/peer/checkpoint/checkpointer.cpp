@@ -16,12 +16,14 @@ namespace fs = std::filesystem;
 Status Checkpointer::add(NodeSnapshot node) {
   const auto [found, is_new] = pending_.try_emplace(node.round);
   PendingCheckpoint& pending = found->second;
+  const int node_id = node.state.node;
   Status status = is_new ? begin(node.round, pending) : Status();
-  if (status.ok() && pending.writer) {
-    status = add(node, pending);
-  }
-  const bool complete =
-      ++pending.nodes == setup_.counted(request_.hosted, node.round).size();
+  // A node that joins the network anew repeats rounds. Its state, and those that other nodes have
+  // added, are not of one course of the run: the round gets no checkpoint.
+  if (pending.nodes.contains(node_id)) pending.writer.reset();
+  if (status.ok() && pending.writer) status = add(node, pending);
+  pending.nodes.insert(node_id);
+  const bool complete = pending.nodes.size() == setup_.counted(request_.hosted, node.round).size();
   if (status.ok() && pending.writer && complete) status = commit(pending);
   if (!status.ok()) pending.writer.reset();
   // A node that joined after the others has no state of earlier rounds, so their checkpoints can

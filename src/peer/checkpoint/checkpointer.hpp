@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -47,7 +48,7 @@ class Checkpointer {
   struct PendingCheckpoint {
     std::unique_ptr<CheckpointWriter> writer;  ///< null after a failure
     Manifest manifest;
-    std::size_t nodes = 0;  ///< added so far
+    std::set<int> nodes;  ///< added so far
   };
 
   Status begin(gossip::Round round, PendingCheckpoint& pending);

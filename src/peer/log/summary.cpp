@@ -99,8 +99,7 @@ std::vector<int> honest_peers(const Setup& setup, const std::vector<int>& nodes)
 std::vector<int> present_workers(const Setup& setup, gossip::Round rounds,
                                  const std::vector<int>& lost) {
   std::vector<int> present = setup.counted_workers(rounds);
-  std::erase_if(present,
-                [&lost](int peer) { return std::ranges::find(lost, peer) != lost.end(); });
+  std::erase_if(present, [&lost](int peer) { return std::ranges::find(lost, peer) != lost.end(); });
   return present;
 }
 
@@ -142,8 +141,7 @@ Json make_summary(const Setup& setup, const RunTotals& totals, const RowViews& a
   std::vector<double> losses, accuracies;
   const bool recorded = !setup.workload->spec().evaluates && !totals.evaluations.empty();
   for (const train::Evaluation& evaluation :
-       recorded ? values_of(totals.evaluations, all, honest)
-                : setup.workload->evaluate(rows)) {
+       recorded ? values_of(totals.evaluations, all, honest) : setup.workload->evaluate(rows)) {
     losses.push_back(evaluation.loss);
     accuracies.push_back(evaluation.accuracy);
   }

@@ -18,8 +18,8 @@ Json topology_json(const Setup& setup);
 /// Longest list of edges that edge_list() returns.
 inline constexpr std::int64_t kMaxEdges = 100000;
 
-/// The edges [i, j] of all rounds of the period, and of all participants, without duplicates; only i < j if the schedule is
-/// symmetric. Null if there are more than kMaxEdges.
+/// The edges [i, j] of all rounds of the period, and of all participants, without duplicates; only
+/// i < j if the schedule is symmetric. Null if there are more than kMaxEdges.
 Json edge_list(const topology::MixingSchedule& schedule, const topology::TopologyReport& report);
 
 }  // namespace gossamer::peer

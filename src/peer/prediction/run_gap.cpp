@@ -132,9 +132,9 @@ Result<RunGap> gap_of_run(const fs::path& folder, const std::vector<Override>& o
   if (const std::string refusal = attack_refusal(config); !refusal.empty())
     return invalid_error(fmt::format("{}: {}", folder.string(), refusal));
   if (!config.run.participants.empty())
-    return invalid_error(fmt::format(
-        "{}: peers joined or left (run.participants), so there is no one spectral gap",
-        folder.string()));
+    return invalid_error(
+        fmt::format("{}: peers joined or left (run.participants), so there is no one spectral gap",
+                    folder.string()));
   GOSSAMER_TRY(const auto last, last_rounds(folder, logs));
   GOSSAMER_TRY(const auto departures,
                departures_in(logs, static_cast<std::size_t>(mixed - rows.begin()), last));

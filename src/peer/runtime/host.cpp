@@ -130,6 +130,7 @@ void Host::join(const std::vector<std::pair<int, int>>& connected) {
 }
 
 void Host::watch_joining(gossip::PeerEngine& engine) {
+  if (!engine.tolerates_loss()) return;  // all peers are in this process
   watches_
       .emplace_back(std::make_unique<JoinWatch>(
           scheduler_, engine, setup_.config.net.failure_timeout, setup_.config.net.join_timeout,

@@ -97,6 +97,7 @@ class Host final : private gossip::EngineHooks {
 
  private:
   bool joined(gossip::PeerEngine& engine) override;
+  void waits_for_donor(gossip::PeerEngine& engine) override { watch_joining(engine); }
   void takes_part(gossip::PeerEngine& engine) override { log_.skip_steps_of_donor(engine); }
   void lost_donor(gossip::PeerEngine& engine) override { watch_joining(engine); }
   bool after_round(gossip::PeerEngine& engine) override;

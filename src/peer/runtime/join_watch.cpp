@@ -26,13 +26,13 @@ gossip::Time JoinWatch::waited(bool waits, std::optional<gossip::Time>& since) c
 // another peer, or for ever.
 void JoinWatch::look() {
   using DonorSearch = gossip::Membership::DonorSearch;
-  const DonorSearch search = engine_.membership().donor_search();
+  const DonorSearch search = engine_.donor_search();
   if (scheduler_.stopped() || search == DonorSearch::not_needed) return;
   if (waited(search == DonorSearch::no_neighbour, alone_since_) >= failure_timeout_)
     return on_fault_(
         {ErrorKind::join_timeout,
          fmt::format("peer {} came too late: every peer that it could ask for rows has "
-                     "done its last round and left",
+                     "left, because it has done its last round or ended",
                      engine_.id())});
   if (waited(search != DonorSearch::requested, helpless_since_) >=
       gossip::from_seconds(join_timeout_seconds_))

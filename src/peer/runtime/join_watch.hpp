@@ -10,7 +10,8 @@
 
 namespace gossamer::peer {
 
-/// Watches one peer until it is admitted. Thread: the scheduler's.
+/// Watches one peer until it has rows: one that joins, or waits to take part. Thread: the
+/// scheduler's.
 class JoinWatch {
  public:
   using OnFault = std::function<void(Error)>;

@@ -28,7 +28,11 @@ Status check_duration(int pages, int steps) {
 
 Result<StartAgreement> StartAgreement::make(const Setup& setup, const std::vector<int>& hosted,
                                             const std::vector<gossip::Round>& rounds) {
-  StartAgreement agreement(setup, StartRoundAgreement(hosted, setup.nodes(), rounds),
+  const auto needs_no_state = [&setup, hosted](gossip::Round round) {
+    return setup.counted(hosted, round).empty();
+  };
+  StartAgreement agreement(setup,
+                           StartRoundAgreement(hosted, setup.nodes(), rounds, needs_no_state),
                            std::max(steps_to_reach_all(setup), 1));
   if (Shards own = setup.workload->own_shards(); !own.empty()) {
     GOSSAMER_TRY(agreement.shards_,
@@ -53,7 +57,7 @@ net::AllGather StartAgreement::all_gather() {
 }
 
 Result<StartRoundAgreement::Outcome> StartAgreement::round() const {
-  return rounds_.outcome(setup_->tolerates_peer_loss(), setup_->schedule->participants());
+  return rounds_.outcome(setup_->tolerates_peer_loss());
 }
 
 Result<Shards> StartAgreement::shards() const { return shards_ ? shards_->outcome() : Shards(); }

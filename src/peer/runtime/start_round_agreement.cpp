@@ -63,9 +63,11 @@ std::size_t StartRoundAgreement::most_rounds(int nodes) {
 }
 
 StartRoundAgreement::StartRoundAgreement(const std::vector<int>& hosted, int nodes,
-                                         const std::vector<Round>& rounds)
+                                         const std::vector<Round>& rounds,
+                                         NeedsNoState needs_no_state)
     : nodes_(static_cast<std::size_t>(nodes)),
-      own_(hosted.front()),
+      hosted_(hosted),
+      needs_no_state_(std::move(needs_no_state)),
       own_rounds_(rounds.begin(), rounds.end()) {
   GOSSAMER_CHECK(!rounds.empty(), "a process without a round to start at");
   Nodes own(nodes_);
@@ -100,13 +102,16 @@ Status StartRoundAgreement::merge(const std::string& text) {
     auto nodes = nodes_in(entry[1].get<std::string>(), nodes_);
     if (!nodes || std::ranges::find(*nodes, true) == nodes->end()) return nonsense;
     const auto round = entry[0].get<Round>();
-    if ((*nodes)[static_cast<std::size_t>(own_)] && !own_rounds_.contains(round))
+    if ((*nodes)[static_cast<std::size_t>(hosted_.front())] && !own_rounds_.contains(round))
       return nonsense;  // only this process could know that
     theirs[round] = std::move(*nodes);
   }
   for (const auto& [round, nodes] : theirs) {
     Nodes& known = owners_.try_emplace(round, nodes_).first->second;
     for (std::size_t i = 0; i < nodes_; ++i) known[i] = known[i] || nodes[i];
+    if (!needs_no_state_(round)) continue;
+    own_rounds_.insert(round);
+    for (const int node : hosted_) known[static_cast<std::size_t>(node)] = true;
   }
   trim();
   return {};
@@ -119,25 +124,14 @@ std::vector<Round> StartRoundAgreement::rounds_of(std::size_t node) const {
   return rounds;
 }
 
-/// The nodes that can start at a round: those that have its states, and those that need none.
-StartRoundAgreement::Nodes StartRoundAgreement::ready_for(
-    Round round, const topology::Participants& participants) const {
-  Nodes ready = owners_.at(round);
-  for (std::size_t node = 0; node < nodes_; ++node)
-    ready[node] = ready[node] || !participants.counts_after(static_cast<int>(node), round);
-  return ready;
-}
-
-Result<StartRoundAgreement::Outcome> StartRoundAgreement::outcome(
-    bool some_may_join, const topology::Participants& participants) const {
+Result<StartRoundAgreement::Outcome> StartRoundAgreement::outcome(bool some_may_join) const {
   std::pair<std::ptrdiff_t, Round> most;  // the newer of two rounds that equally many nodes have
   for (const auto& [round, nodes] : owners_) {
-    const Nodes ready = ready_for(round, participants);
-    const auto having = std::ranges::count(ready, true);
-    if (having == std::ssize(ready) || round > 0) most = std::max(most, {having, round});
+    const auto having = std::ranges::count(nodes, true);
+    if (having == std::ssize(nodes) || round > 0) most = std::max(most, {having, round});
   }
   Outcome outcome{most.second, {}};
-  const Nodes having = ready_for(most.second, participants);
+  const Nodes& having = owners_.at(most.second);
   for (std::size_t node = 0; node < nodes_; ++node)
     if (!having[node]) outcome.without.push_back(static_cast<int>(node));
   // If all rounds of a node are too old to fit, other nodes may have some of them.
@@ -181,7 +175,8 @@ int steps_to_reach_all(const Setup& setup) {
     last.swap(next);
     ++hops;
   }
-  return std::min(2 * hops, setup.nodes() - 1);
+  const int steps = std::min(2 * hops, setup.nodes() - 1);
+  return setup.schedule->participants().are_all() ? steps : 2 * steps;
 }
 
 std::optional<std::uint64_t> largest_round_gap(const Setup& setup) {

@@ -5,6 +5,7 @@
 // process computes the same answer.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -21,10 +22,15 @@ namespace gossamer::peer {
 /// What one process knows of the rounds of all processes. Pure.
 class StartRoundAgreement {
  public:
+  /// Whether a process can start at a round without a state, because none of its nodes counts after
+  /// it (Setup::counts_after).
+  using NeedsNoState = std::function<bool(gossip::Round)>;
+
   /// `hosted`: the nodes of this process, of `nodes` in all. `rounds`: the rounds at which it can
-  /// start, ascending, at least one.
-  StartRoundAgreement(const std::vector<int>& hosted, int nodes,
-                      const std::vector<gossip::Round>& rounds);
+  /// start, ascending, at least one; beside those of other processes of which it needs no state.
+  StartRoundAgreement(
+      const std::vector<int>& hosted, int nodes, const std::vector<gossip::Round>& rounds,
+      NeedsNoState needs_no_state = [](gossip::Round) { return false; });
   /// The number of rounds that fit into a contribution: at least 3, and 1,900 for 8 nodes. Only the
   /// newest of all rounds are kept.
   static std::size_t most_rounds(int nodes);
@@ -39,27 +45,27 @@ class StartRoundAgreement {
     gossip::Round round = 0;
     std::vector<int> without;  ///< nodes that do not have the round, ascending
   };
-  /// After the all-gather. Nodes that do not count after a round (Participants::counts_after) need
-  /// no state of it. `some_may_join`: nodes without the round may take the rows of others.
+  /// After the all-gather. `some_may_join`: nodes without the round may take the rows of others.
   /// Error (invalid): they may not, or the rounds of a node did not fit, and no round is common to
   /// all; the message names two nodes that share none.
-  Result<Outcome> outcome(bool some_may_join, const topology::Participants& participants) const;
+  Result<Outcome> outcome(bool some_may_join) const;
 
  private:
   using Nodes = std::vector<bool>;
 
   void trim();
   std::vector<gossip::Round> rounds_of(std::size_t node) const;
-  Nodes ready_for(gossip::Round round, const topology::Participants& participants) const;
 
   std::size_t nodes_;
-  int own_;  ///< one of the nodes of this process
+  std::vector<int> hosted_;
+  NeedsNoState needs_no_state_;
   std::set<gossip::Round> own_rounds_;
   std::map<gossip::Round, Nodes> owners_;  ///< the nodes that have the states of a round
 };
 
 /// Steps of an all-gather after which every process knows what every other knew: twice the distance
-/// from node 0 to the farthest node.
+/// from node 0 to the farthest node; where participants change, twice as many, for processes add
+/// themselves to rounds that they learn of.
 int steps_to_reach_all(const Setup& setup);
 
 /// The largest number of rounds by which one node of a network can be ahead of another; nothing if

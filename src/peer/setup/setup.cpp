@@ -134,9 +134,9 @@ Result<Setup> make_setup(Config config, LocalRank local_rank, std::shared_ptr<Wo
     return max;
   };
   for (const topology::MixingSchedule* part : setup.schedule->parts()) {
-    GOSSAMER_TRY(topology::TopologyReport report,
-                 topology::examine(*part, request, setup.parameters, topology::Effort::quick,
-                                   max_sent));
+    GOSSAMER_TRY(
+        topology::TopologyReport report,
+        topology::examine(*part, request, setup.parameters, topology::Effort::quick, max_sent));
     setup.later_reports.push_back(std::move(report));
   }
   setup.report = setup.later_reports.front();

@@ -16,12 +16,12 @@ class Continuity {
     const RoundRecord* before = nullptr;
     for (const RoundRecord& record : index_.incarnation(a).rounds) {
       if (enters(a, record))
-        checks_.expect(has_rows_of_neighbour(a, record) ||
-                           (joined(a, before) && has_rows_of_donor(a, record)),
-                       "continuity",
-                       "peer {} takes part from round {} on, with rows that no neighbour began it "
-                       "with",
-                       index_.peer_of(a), record.round);
+        checks_.expect(
+            has_rows_of_neighbour(a, record) || (joined(a, before) && has_rows_of_donor(a, record)),
+            "continuity",
+            "peer {} takes part from round {} on, with rows that no neighbour began it "
+            "with",
+            index_.peer_of(a), record.round);
       else if (joined(a, before))
         checks_.expect(has_rows_of_donor(a, record), "continuity",
                        "peer {} joined in round {} with rows that no partner had",
@@ -43,20 +43,28 @@ class Continuity {
     return index_.protocol.enters(index_.peer_of(a), record.round);
   }
 
-  /// A peer that takes part from a round on begins it with the rows with which a neighbour does.
+  /// A peer that takes part from a round on begins it with the rows with which a neighbour does;
+  /// under `deadline`, where that one may leave the round out, with those of its next round, or its
+  /// last.
   bool has_rows_of_neighbour(int a, const RoundRecord& first) const {
-    const std::vector<RowSpec>& rows = index_.protocol.rows;
     const auto partners =
         index_.protocol.algorithm->partners(index_.peer_of(a), *index_.protocol.schedule);
+    const bool leaves_out = index_.protocol.policy == Policy::deadline;
     for (int b = 0; b < index_.incarnations(); ++b) {
-      const RoundRecord* theirs = index_.record(b, first.round);
-      if (theirs == nullptr || !std::ranges::binary_search(partners, index_.peer_of(b))) continue;
-      bool same = true;
-      for (std::size_t k = 0; k < rows.size(); ++k)
-        same = same && (!rows[k].is_transferred() || theirs->begin[k] == first.begin[k]);
-      if (same) return true;
+      if (!std::ranges::binary_search(partners, index_.peer_of(b))) continue;
+      for (const RoundRecord& theirs : index_.incarnation(b).rounds) {
+        if (theirs.round == first.round && same_rows(theirs.begin, first)) return true;
+        if (leaves_out && theirs.round > first.round && same_rows(theirs.begin, first)) return true;
+        if (leaves_out && !theirs.end.empty() && same_rows(theirs.end, first)) return true;
+      }
     }
     return false;
+  }
+
+  bool same_rows(const std::vector<FloatRow>& rows, const RoundRecord& first) const {
+    for (std::size_t k = 0; k < index_.protocol.rows.size(); ++k)
+      if (index_.protocol.rows[k].is_transferred() && rows[k] != first.begin[k]) return false;
+    return true;
   }
 
   /// A peer that joins begins with rows that a partner had at the beginning of its last round
@@ -131,8 +139,9 @@ class Continuity {
     return row;
   }
 
-  /// A round in which the peer takes part follows the one before. A peer under `deadline` may leave rounds out, and so may peers
-  /// together: all those that links which count join, or one that has no such link.
+  /// A round in which the peer takes part follows the one before. A peer under `deadline` may leave
+  /// rounds out, and so may peers together: all those that links which count join, or one that has
+  /// no such link.
   bool is_next(int a, const RoundRecord* before, const RoundRecord& record) const {
     const topology::Participants& participants = index_.protocol.participants();
     const int i = index_.peer_of(a);

@@ -28,12 +28,13 @@ void check_termination(const TraceIndex& index, Checks& checks) {
   }
 }
 
-/// Whether a donor gives rows to the incarnation.
-bool takes_rows(const TraceIndex& index, const Incarnation& receiver) {
-  return receiver.joins ||
-         std::ranges::any_of(index.protocol.participants().changes(), [&](const auto& change) {
-           return index.protocol.enters(receiver.peer, change.first);
-         });
+/// How often donors give rows to the incarnation. One that is ahead, as under `async`, gives them
+/// again before the first ones are taken.
+std::uint64_t times_given_rows(const TraceIndex& index, const Incarnation& receiver) {
+  const auto entries = std::ranges::count_if(
+      index.protocol.participants().changes(),
+      [&](const auto& change) { return index.protocol.enters(receiver.peer, change.first); });
+  return static_cast<std::uint64_t>(entries) + (receiver.joins ? 1 : 0);
 }
 
 /// At a receiver, of each connection: a window of chunks. Of each neighbour in the same process:
@@ -57,9 +58,13 @@ std::uint64_t waiting_bound(const TraceIndex& index, const Incarnation& receiver
     const auto period = static_cast<std::uint64_t>(std::max(protocol.longest_period(), 1));
     const std::uint64_t ahead =
         index.symmetric() ? 2 : static_cast<std::uint64_t>(index.peers()) * period + 1;
-    for (Channel c = 0; c < static_cast<Channel>(protocol.rows.size()); ++c)
-      if (index.travels(c) || asks || (takes_rows(index, receiver) && protocol.rows[c].is_transferred()))
-        bound += ahead * (index.width(c) * sizeof(float) + kFrameOverheadBytes * index.width(c));
+    for (Channel c = 0; c < static_cast<Channel>(protocol.rows.size()); ++c) {
+      const std::uint64_t given =
+          protocol.rows[c].is_transferred() ? times_given_rows(index, receiver) : 0;
+      if (index.travels(c) || asks || given > 0)
+        bound += std::max(ahead, given) *
+                 (index.width(c) * sizeof(float) + kFrameOverheadBytes * index.width(c));
+    }
   }
   return bound;
 }
@@ -72,9 +77,9 @@ std::uint64_t waiting_bound(const TraceIndex& index, const Incarnation& receiver
 /// final message of one value. Link state updates have no values, and do not count.
 std::uint64_t leased_bound(const TraceIndex& index, int receiver) {
   const Protocol& protocol = index.protocol;
-  const bool joins = std::ranges::any_of(
-      index.trace.incarnations,
-      [&](const Incarnation& each) { return each.peer == receiver && takes_rows(index, each); });
+  std::uint64_t given = 0;
+  for (const Incarnation& each : index.trace.incarnations)
+    if (each.peer == receiver) given = std::max(given, times_given_rows(index, each));
   std::uint64_t bound = index.scenario.algorithm == "ad_psgd"
                             ? static_cast<std::uint64_t>(index.scenario.length) + 1
                             : 0;
@@ -84,7 +89,7 @@ std::uint64_t leased_bound(const TraceIndex& index, int receiver) {
       bound += index.scenario.codec != "none" ? protocol.codec->words(values)
                : is_lockstep(protocol.policy) ? 2 * values
                                               : values;
-    if (joins && protocol.rows[c].is_transferred()) bound += values;
+    if (protocol.rows[c].is_transferred()) bound += given * values;
   }
   return bound;
 }

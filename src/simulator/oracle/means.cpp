@@ -127,8 +127,8 @@ class Means {
       for (const topology::Neighbour& j : index_.w(t).in_neighbours(i))
         add_edge(a, j, t, *own, sum);
     }
-    sum.complete = sum.complete &&
-                   sum.peers == std::ssize(index_.protocol.participants().at(t).peers);
+    sum.complete =
+        sum.complete && sum.peers == std::ssize(index_.protocol.participants().at(t).peers);
     return sum;
   }
 

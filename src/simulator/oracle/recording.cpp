@@ -11,8 +11,7 @@ namespace {
 
 /// The first number of rounds, from `rounds` on, after which the peer counts.
 Round counted_from(const TraceIndex& index, int peer, Round rounds) {
-  while (rounds <= index.rounds() &&
-         !index.protocol.participants().counts_after(peer, rounds))
+  while (rounds <= index.rounds() && !index.protocol.participants().counts_after(peer, rounds))
     ++rounds;
   return rounds;
 }

@@ -29,8 +29,7 @@ void check_changes(const TraceIndex& index, Checks& checks) {
   for (const topology::Participation& change : index.protocol.participants().changes())
     for (int a = 0; a < index.incarnations() && change.first > 0; ++a)
       if (const RoundRecord* record = index.record(a, change.first))
-        checks.expect(record->reinitialised || index.incarnation(a).joins,
-                      "reinitialisation",
+        checks.expect(record->reinitialised || index.incarnation(a).joins, "reinitialisation",
                       "other peers take part from round {} on, and peer {} did not reinitialise "
                       "rows in it",
                       change.first, index.peer_of(a));

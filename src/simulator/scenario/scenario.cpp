@@ -94,10 +94,11 @@ Result<Protocol> build_protocol(const Scenario& scenario) {
         fmt::format("scenario.algorithm: the oracle does not know {}", scenario.algorithm));
   topology::WeightOptions weights{.lazy = scenario.lazy};
   if (needs.stochastic == topology::Stochastic::columns) weights.automatic = "out_degree";
-  GOSSAMER_TRY(
-      protocol.schedule,
-      topology::make_schedule({scenario.topology, {}, weights, {scenario.peers, scenario.seed},
-                               scenario.participants}));
+  GOSSAMER_TRY(protocol.schedule, topology::make_schedule({scenario.topology,
+                                                           {},
+                                                           weights,
+                                                           {scenario.peers, scenario.seed},
+                                                           scenario.participants}));
   if (const auto last = protocol.participants().changes().back().first;
       last >= static_cast<Round>(scenario.rounds))
     return invalid(fmt::format("scenario.participants: there is no round {}", last));

@@ -58,6 +58,7 @@ class CheckpointStorage final : public Storage {
     disk.failed.clear();
     disk.refused.clear();
     disk.saved.clear();
+    disk.repeated.clear();
     disk.checkpointer = std::make_unique<peer::Checkpointer>(
         setup_, peer::CheckpointerRequest{.hosted = hosted,
                                           .folder = folder_of(process),
@@ -77,7 +78,10 @@ class CheckpointStorage final : public Storage {
     if (!disk.checkpointer->add(std::move(snapshot)).ok())
       (disk.fault_struck() ? disk.failed : disk.refused).insert(state.round);
     disk.end_fault();
-    if (++disk.saved[state.round] < setup_.counted(disk.hosted, state.round).size()) return SaveResult::pending;
+    if (!disk.saved[state.round].insert(state.peer).second) disk.repeated.insert(state.round);
+    if (disk.repeated.contains(state.round) ||
+        disk.saved[state.round].size() < setup_.counted(disk.hosted, state.round).size())
+      return SaveResult::pending;
     return disk.refused.contains(state.round)  ? SaveResult::refused
            : disk.failed.contains(state.round) ? SaveResult::failed
                                                : SaveResult::saved;
@@ -138,7 +142,8 @@ class CheckpointStorage final : public Storage {
     std::optional<DiskFault> fault;
     bool killed = false;
     std::set<Round> failed, refused;
-    std::map<Round, std::size_t> saved;  ///< peers whose state of the round was added
+    std::map<Round, std::set<int>> saved;  ///< peers whose state of the round was added
+    std::set<Round> repeated;  ///< of which a peer's state was added twice: they are not saved
 
     bool fault_struck() const { return fault && files.failed(); }
     void clear_fault() {

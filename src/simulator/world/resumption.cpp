@@ -34,14 +34,25 @@ Result<Agreement> agreed(const World& world, const std::vector<States>& states) 
   for (const auto& process : world.processes()) {
     const auto& own = states[static_cast<std::size_t>(process->number())];
     views.emplace_back(process->peers(), scenario.peers,
-                       rounds_of(own, static_cast<Round>(scenario.checkpoint_every)));
-    contributions.push_back(views.back().contribution());
+                       rounds_of(own, static_cast<Round>(scenario.checkpoint_every)),
+                       [&world, peers = process->peers()](Round round) {
+                         return std::ranges::none_of(peers, [&](int peer) {
+                           return world.protocol().participants().counts_after(peer, round);
+                         });
+                       });
+  }
+  // Twice: a process adds itself to rounds of others, of which it needs no state.
+  for (int step = 0; step < 2; ++step) {
+    contributions.clear();
+    for (const peer::StartRoundAgreement& view : views)
+      contributions.push_back(view.contribution());
+    for (peer::StartRoundAgreement& view : views)
+      for (const std::string& contribution : contributions)
+        GOSSAMER_TRY_STATUS(view.merge(contribution));
   }
   std::optional<Agreement> common;
   for (peer::StartRoundAgreement& view : views) {
-    for (const std::string& contribution : contributions)
-      GOSSAMER_TRY_STATUS(view.merge(contribution));
-    GOSSAMER_TRY(Agreement outcome, view.outcome(true, world.protocol().participants()));
+    GOSSAMER_TRY(Agreement outcome, view.outcome(true));
     if (common && (common->round != outcome.round || common->without != outcome.without))
       return Error{ErrorKind::internal, "processes resume from rounds that differ"};
     common = std::move(outcome);

@@ -6,6 +6,8 @@
 #include <span>
 #include <utility>
 
+#include "simulator/world/connection.hpp"
+#include "simulator/world/connection_table.hpp"
 #include "simulator/world/process.hpp"
 #include "simulator/world/world.hpp"
 
@@ -33,6 +35,12 @@ void RoundRecorder::lost_donor(PeerEngine& engine) {
   world_.recorder().log_event(fmt::format("peer {} has lost its donor", engine.id()));
   incarnation_of(engine).alive = false;
   world_.recorder().add_incarnation(engine.id()).joins = true;
+  // No connection belongs to two incarnations.
+  world_.at(world_.now(), [this, id = engine.id()] {
+    world_.connections().for_each_end(process_.number(), [id](Connection& connection, int end) {
+      if (end == id) connection.give_up_opening(end);
+    });
+  });
 }
 
 void RoundRecorder::before_round(PeerEngine& engine, bool reinitialised) {

@@ -55,8 +55,9 @@ void add(const CheckReport& part, CheckReport& whole) {
 
 std::vector<Trace> run_parts(const Scenario& scenario, const Protocol& protocol,
                              const MakeStorage& storage) {
-  Disks disks(storage ? storage(scenario) : std::make_unique<PerfectStorage>(protocol.participants()),
-              scenario.processes());
+  Disks disks(
+      storage ? storage(scenario) : std::make_unique<PerfectStorage>(protocol.participants()),
+      scenario.processes());
   std::vector<Trace> parts;
   std::optional<Resumption> resumption;
   do {

@@ -69,12 +69,12 @@ TEST_CASE("a peer whose links all lead away from it leaves a network not strongl
   auto partners = std::make_shared<std::vector<std::vector<int>>>();
   for (int i = 0; i < 4; ++i) partners->push_back(mixing_partners(i, *matrices));
   LinkStateTable table(0, partners);
-  CHECK(table.is_strongly_connected(*matrices));
+  CHECK(table.is_strongly_connected(*matrices, 0));
   table.merge({0, 1}, 1);
-  CHECK(table.is_strongly_connected(*matrices));
+  CHECK(table.is_strongly_connected(*matrices, 0));
   table.merge({3, 1}, 1);  // peer 1 still sends to peer 2
   CHECK(table.reachable() == std::vector<int>{0, 1, 2, 3});
-  CHECK_FALSE(table.is_strongly_connected(*matrices));
+  CHECK_FALSE(table.is_strongly_connected(*matrices, 0));
 }
 
 TEST_CASE("of a directed random sequence the rounds that are drawn decide") {
@@ -91,11 +91,11 @@ TEST_CASE("of a directed random sequence the rounds that are drawn decide") {
       std::vector<std::vector<int>>{{1, 2, 3}, {0, 2, 3}, {0, 1, 3}, {0, 1, 2}});
   const auto ring = made(true);  // one shift of 1 or 3: a directed ring in every round
   LinkStateTable table(0, partners);
-  CHECK(table.is_strongly_connected(*ring));
+  CHECK(table.is_strongly_connected(*ring, 0));
   table.merge({0, 2}, 1);  // no edge of the ring
-  CHECK(table.is_strongly_connected(*ring));
+  CHECK(table.is_strongly_connected(*ring, 0));
   table.merge({0, 1}, 1);
   CHECK(table.reachable() == std::vector<int>{0, 1, 2, 3});
-  CHECK_FALSE(table.is_strongly_connected(*ring));
-  CHECK(table.is_strongly_connected(*made(false)));
+  CHECK_FALSE(table.is_strongly_connected(*ring, 0));
+  CHECK(table.is_strongly_connected(*made(false), 0));
 }
