@@ -81,8 +81,8 @@ TEST_CASE(
   // The disk works in the first run, and kills its process in the second.
   const Scenario scenario = restoring("dpsgd", {"restart process=2 at=0.5 lasts=0.1"});
   const auto storage_of_run = [](int struck) {
-    return [struck, run = 0](const Scenario&) mutable {
-      auto storage = std::make_unique<PerfectStorage>();
+    return [struck, run = 0](const Scenario& each) mutable {
+      auto storage = std::make_unique<PerfectStorage>(topology::Participants(each.peers));
       if (run++ == struck)
         storage->inject(1, DiskFault::kill, 0), storage->inject(2, DiskFault::kill, 0);
       return storage;

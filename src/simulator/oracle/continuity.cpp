@@ -147,15 +147,12 @@ class Continuity {
     const int i = index_.peer_of(a);
     if (!participants.takes_part(i, record.round)) return false;
     if (joined(a, before)) return true;
-    Round t = index_.trace.first_round();
-    if (before != nullptr) {
-      if (record.round <= before->round) return false;
-      if (index_.protocol.policy == Policy::deadline) return true;
-      t = before->round + 1;
-    }
-    for (; t < record.round; ++t)
-      if (participants.takes_part(i, t) && (before == nullptr || !may_leave_out(a, t)))
-        return false;
+    if (before == nullptr)
+      return participants.next_round(i, index_.trace.first_round()) == record.round;
+    if (record.round <= before->round) return false;
+    if (index_.protocol.policy == Policy::deadline) return true;
+    for (Round t = before->round + 1; t < record.round; ++t)
+      if (participants.takes_part(i, t) && !may_leave_out(a, t)) return false;
     return true;
   }
 
