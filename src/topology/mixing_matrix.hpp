@@ -11,7 +11,7 @@
 #include "base/parameter.hpp"
 #include "base/result.hpp"
 #include "topology/kind.hpp"
-#include "topology/participants.hpp"
+#include "topology/participants/participants.hpp"
 
 namespace gossamer::topology {
 

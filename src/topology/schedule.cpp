@@ -6,8 +6,8 @@
 
 #include "base/check.hpp"
 #include "base/hash.hpp"
-#include "topology/changing_schedule.hpp"
 #include "topology/checks.hpp"
+#include "topology/participants/changing_schedule.hpp"
 #include "topology/weights.hpp"
 
 namespace gossamer::topology {

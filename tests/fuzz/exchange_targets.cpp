@@ -81,14 +81,14 @@ class Victim final : private EngineHooks {
   }
   void lose(int from) {
     if (!std::exchange(up_[static_cast<std::size_t>(from)], false)) return;
-    group_->engine(0).on_link_lost(from, "lost");
+    group_->engine(0).membership().on_link_lost(from, "lost");
   }
   void restore(int from) {
     if (std::exchange(up_[static_cast<std::size_t>(from)], true)) return;
-    group_->engine(0).on_link_restored(from);
+    group_->engine(0).membership().on_link_restored(from);
   }
   void leave(int from) {
-    if (up_[static_cast<std::size_t>(from)]) group_->engine(0).on_peer_left(from);
+    if (up_[static_cast<std::size_t>(from)]) group_->engine(0).membership().on_peer_left(from);
   }
   void tick() { group_->exchange().on_tick(100ms); }
   /// Calls `action` at a time, unless the run has ended.

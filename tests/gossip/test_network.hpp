@@ -266,13 +266,13 @@ class Network::Run final : private EngineHooks {
   }
   void lose_link(int a, int b) {
     set_cut(a, b, true);
-    engine(a).on_link_lost(b, fmt::format("peer {} is cut off", b));
-    engine(b).on_link_lost(a, fmt::format("peer {} is cut off", a));
+    engine(a).membership().on_link_lost(b, fmt::format("peer {} is cut off", b));
+    engine(b).membership().on_link_lost(a, fmt::format("peer {} is cut off", a));
   }
   void restore_link(int a, int b) {
     set_cut(a, b, false);
-    engine(a).on_link_restored(b);
-    engine(b).on_link_restored(a);
+    engine(a).membership().on_link_restored(b);
+    engine(b).membership().on_link_restored(a);
   }
   void plan_losses() {
     for (const NetworkOptions::Cut& cut : options_.cuts) {
@@ -288,7 +288,7 @@ class Network::Run final : private EngineHooks {
     for (const int other : algorithm_.partners(joiner, *network_.schedule_)) {
       const auto joins_too = options_.joins.find(other);
       if (joins_too == options_.joins.end())
-        engine(other).on_link_lost(joiner, "it is not there yet");
+        engine(other).membership().on_link_lost(joiner, "it is not there yet");
       else if (other < joiner) continue;  // the link between the two is made once
       set_cut(joiner, other, true);
       const Time both =
@@ -320,18 +320,19 @@ class Network::Run final : private EngineHooks {
       set_cut(victim, other, true);
       scheduler_.after(options_.links.latency, [this, victim, other] {
         if (!dead_.contains(other))
-          engine(other).on_link_lost(victim, fmt::format("peer {} died", victim));
+          engine(other).membership().on_link_lost(victim, fmt::format("peer {} died", victim));
         if (options_.apart)
-          engine(victim).on_link_lost(other, "it died");  // and with it what had come to it
+          engine(victim).membership().on_link_lost(other,
+                                                   "it died");  // and with it what had come to it
       });
     }
   }
   /// The receiver ends the connection, and the sender sees that.
   void refuse(int from, int to) {
     set_cut(from, to, true);
-    engine(to).on_link_lost(from, network_.refused.back());
+    engine(to).membership().on_link_lost(from, network_.refused.back());
     scheduler_.after(Time(0), [this, from, to] {
-      engine(from).on_link_lost(to, fmt::format("peer {} closed the connection", to));
+      engine(from).membership().on_link_lost(to, fmt::format("peer {} closed the connection", to));
     });
   }
 
@@ -350,7 +351,7 @@ class Network::Run final : private EngineHooks {
     for (const int other : nodes_)
       if (this->engine(other).tolerates_loss() && counted_.contains({id, other}))
         scheduler_.after(options_.links.latency,
-                         [this, other, id] { this->engine(other).on_peer_left(id); });
+                         [this, other, id] { this->engine(other).membership().on_peer_left(id); });
     ++network_.finished;
   }
 

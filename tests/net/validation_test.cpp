@@ -40,7 +40,7 @@ class Honest final : private gossip::EngineHooks {
       process.network->end_link(here, there, Network::Blame::violation, why);
     };
     process.on_lost = [this](int other, const Error& why) {
-      engine().on_link_lost(other, why.message);
+      engine().membership().on_link_lost(other, why.message);
     };
     for (int other = 0; other < kPeers; ++other)
       if (other != id) group_.exchange().connect(id, other, process.network->link(id, other));

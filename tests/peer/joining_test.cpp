@@ -47,8 +47,9 @@ const std::string kGone = "its connection broke";
 TEST_CASE("a joining peer without any partner ends after the failure timeout") {
   Joiner joiner;
   joiner.host->join({{1, 0}});
-  joiner.scheduler.after(std::chrono::seconds(5),
-                         [&] { joiner.host->group().engine(1).on_link_lost(0, kGone); });
+  joiner.scheduler.after(std::chrono::seconds(5), [&] {
+    joiner.host->group().engine(1).membership().on_link_lost(0, kGone);
+  });
   const auto [message, at] = joiner.end();
   CHECK(message ==
         "peer 1 came too late: every peer that it could ask for rows has left, because it has done "
@@ -61,7 +62,7 @@ TEST_CASE("processes that all join, and thus have no rows, do not wait for each 
   Joiner joiner;
   joiner.host->join({{1, 0}});
   joiner.scheduler.after(std::chrono::seconds(5),
-                         [&] { joiner.host->group().engine(1).on_link_restored(2); });
+                         [&] { joiner.host->group().engine(1).membership().on_link_restored(2); });
   const auto [message, at] = joiner.end();
   CHECK(message ==
         "peer 1 joins nothing: for 30 s all that it reaches wait for rows themselves; stop all "
@@ -80,8 +81,9 @@ TEST_CASE(
               .exchange()
               .deliver(gossip::Chunk({2, 1, 3, 0, 0, 0, gossip::ControlMessage::resync}, {}, {}))
               .ok());
-  joiner.scheduler.after(std::chrono::seconds(500),
-                         [&] { joiner.host->group().engine(1).on_link_lost(2, kGone); });
+  joiner.scheduler.after(std::chrono::seconds(500), [&] {
+    joiner.host->group().engine(1).membership().on_link_lost(2, kGone);
+  });
   const auto [message, at] = joiner.end();
   CHECK(message.starts_with("peer 1 joins nothing: "));
   CHECK(at >= 530);

@@ -1,6 +1,6 @@
 // Who takes part in which rounds: what the texts say, what is refused, and the schedule whose
 // topology is made anew with each change.
-#include "topology/participants.hpp"
+#include "topology/participants/participants.hpp"
 
 #include <doctest/doctest.h>
 

@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "gossip/algorithm.hpp"
-#include "gossip/engine/donors.hpp"
+#include "gossip/engine/participation.hpp"
 #include "gossip/membership/membership.hpp"
 #include "gossip/node/node.hpp"
 #include "gossip/task.hpp"
@@ -36,13 +36,13 @@ class EngineHooks {
   /// The peer has joined a running network: a donor gave it rows, and round() is its first round.
   /// False: the run has failed, and the peer does no round.
   virtual bool joined(PeerEngine&) { return true; }
-  /// The peer takes no part until round round(), for which it waits for the rows of its donor.
-  virtual void waits_for_donor(PeerEngine&) {}
-  /// The peer takes part from round round() on, with the rows of its donor.
-  virtual void takes_part(PeerEngine&) {}
-  /// The peer, which is to take part from now on, has lost its donor, and joins as a restarted peer
-  /// does.
-  virtual void lost_donor(PeerEngine&) {}
+  /// What happens to a peer that takes no part.
+  enum class Part {
+    waits,      ///< until round round(), for the rows of its donor
+    begins,     ///< takes part from round round() on, with the rows of its donor
+    lost_donor  ///< it joins as a restarted peer does
+  };
+  virtual void on_part(PeerEngine&, Part) {}
   /// Round round() begins. `reinitialised`: rows with a conserved sum were reinitialised for it.
   virtual void before_round(PeerEngine&, bool reinitialised) { (void)reinitialised; }
   /// Round round() is done. False: the run has failed, and the peer does no further round.
@@ -82,7 +82,6 @@ class PeerEngine {
 
   int id() const { return node_.id(); }
   Node& node() { return node_; }
-  const Node& node() const { return node_; }
 
   // ---- before start()
   /// The peer survives the loss of others from now on.
@@ -103,18 +102,13 @@ class PeerEngine {
   /// Destroys the coroutine of the loop, wherever it stands.
   void end() { driver_ = {}; }
 
-  // ---- links to other peers; of an engine that tolerates loss
-  /// The link to peer `other` is lost. `why`: a whole sentence.
-  void on_link_lost(int other, const std::string& why) { membership().on_link_lost(other, why); }
-  /// The link to peer `other`, which was lost, carries messages again.
-  void on_link_restored(int other) { membership().on_link_restored(other); }
-  /// Peer `other` has done its last round and closes the link in an orderly way.
-  void on_peer_left(int other) { membership().on_peer_left(other); }
+  // ---- of an engine that tolerates loss
   bool tolerates_loss() const { return membership_.has_value(); }
+  /// Receives what becomes of links to other peers.
   Membership& membership();
-  /// How far the search of a joining peer is (Membership::donor_search), or of one that waits to
-  /// take part: `requested`, or `no_neighbour` where no link is up.
-  Membership::DonorSearch donor_search();
+
+  /// What it gives and takes when participants change.
+  Participation& participation() { return participation_; }
 
   // ---- interrupts
   /// The loop ends when `round` rounds are completed; the state is then saved and recorded.
@@ -122,11 +116,6 @@ class PeerEngine {
   /// Whether the loop ends, or has ended, at round() because of stop_after().
   bool stops_here() const { return stop_after_ == round_; }
 
-  /// Local steps that the node counts, but that it did not do, for the rounds in which it took no
-  /// part.
-  std::uint64_t steps_left_out() const {
-    return participants().missed(id(), begun_) * steps_of_round();
-  }
   /// Completed rounds; within a round, its number.
   Round round() const { return round_; }
   /// Rounds that have begun, up to the last one in which the peer takes part.
@@ -143,31 +132,21 @@ class PeerEngine {
   task<void> run();
   task<bool> join_network();
   task<bool> wait_to_take_part();
-  task<bool> take_rows(int donor);
-  void expect_donor(Round t);
-  bool has_missed_donor(int donor);
-  task<bool> ask_others();
-  task<void> begin_round();
-  void give_rows(Round first, Round last);
-  task<void> complete_rounds(Round next);
   task<void> record();
-  std::uint64_t steps_of_round() const;
   bool saves_here() const;
   Round last() const;
-  const topology::Participants& participants() const { return exchange_.schedule().participants(); }
 
   const Algorithm& algorithm_;
   Exchange& exchange_;
-  const Donors& donors_;
   NodeMemory memory_;
   EngineOptions options_;
   EngineHooks& hooks_;
   Node node_;
+  Participation participation_;
   std::optional<Membership> membership_;
   Round round_ = 0;
   Round begun_ = 0;  ///< the rounds before are done, or under way, or left out
   bool joins_ = false, finished_ = false;
-  bool waits_ = false;  ///< takes no part, and waits for its donor
   bool reinitialises_ =
       false;  ///< rows that account for messages under way, before the first round
   std::optional<Round> stop_after_;

@@ -65,17 +65,17 @@ void PeerGroup::tolerate_loss(const std::function<Membership::Options(int node)>
 
 void PeerGroup::join(const std::vector<std::pair<int, int>>& connected) {
   for (const auto& engine : engines_) engine->join();
-  for (const auto& [here, there] : connected) engine(here).on_link_restored(there);
+  for (const auto& [here, there] : connected) engine(here).membership().on_link_restored(there);
   for (const int here : hosted_)
     for (const int there : algorithm_.partners(here, exchange_.schedule()))
-      if (hosts(there)) engine(here).on_link_restored(there);
+      if (hosts(there)) engine(here).membership().on_link_restored(there);
 }
 
 void PeerGroup::reset_link(int a, int b, const std::string& why) {
-  engine(a).on_link_lost(b, why);
-  engine(b).on_link_lost(a, why);
-  engine(a).on_link_restored(b);
-  engine(b).on_link_restored(a);
+  engine(a).membership().on_link_lost(b, why);
+  engine(b).membership().on_link_lost(a, why);
+  engine(a).membership().on_link_restored(b);
+  engine(b).membership().on_link_restored(a);
 }
 
 void PeerGroup::interrupt() {

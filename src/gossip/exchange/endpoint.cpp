@@ -19,7 +19,8 @@ Status Endpoint::deliver(Chunk chunk) {
     return on_membership_message
                ? on_membership_message(header)
                : protocol_error(header, "a membership message in a run that tolerates no loss");
-  if (header.control == ControlMessage::waiting) return watch_.on_waiting(header, awaited_donor());
+  if (header.control == ControlMessage::waiting)
+    return watch_.on_waiting(header, expects_soon_ ? donor_ : std::nullopt);
   if (header.channel == state_channel()) {
     if (header.from == donor_) return messenger_.deliver(std::move(chunk));
     return {};

@@ -43,7 +43,9 @@ class Endpoint {
   /// begun.
   void on_link_restored(int peer, Round first);
   /// RowWatch::on_tick().
-  void on_tick(Time counted) { watch_.on_tick(counted, round_, awaited_donor()); }
+  void on_tick(Time counted) {
+    watch_.on_tick(counted, round_, expects_soon_ ? donor_ : std::nullopt);
+  }
   /// Receives the membership messages; without a receiver they are protocol violations.
   std::function<Status(const ChunkHeader&)> on_membership_message;
 
@@ -53,8 +55,6 @@ class Endpoint {
   /// Accepts rows of `donor` on the state channel, and drops those of other peers. `soon`: the
   /// deadline for rows counts.
   void expect_state_from(std::optional<int> donor, bool soon = true);
-  /// Whether rows of `donor` have begun to arrive.
-  bool has_state_from(int donor) const { return messenger_.has_chunk(donor, state_channel()); }
 
   // ---- rounds
   /// `first` is this peer's first round, of a resumed run, of a run that it joins, or after rounds
@@ -89,7 +89,6 @@ class Endpoint {
  private:
   Status check_lead(const ChunkHeader& header) const;
   bool exchanges_rows_both_ways(int peer) const;
-  std::optional<int> awaited_donor() const { return expects_soon_ ? donor_ : std::nullopt; }
 
   const ProcessContext& process_;
   Messenger messenger_;

@@ -22,7 +22,13 @@ Membership::Membership(Exchange& exchange, Node& node, Options options)
       flooding_(exchange, node, options_,
                 [this](int partner) { return links_.at(partner).active; }),
       catch_ups_(exchange, endpoint_, options_, flooding_,
-                 [this](int partner) { return links_.at(partner).active; }) {
+                 [this](int partner) { return links_.at(partner).active; }),
+      wait_([this] { endpoint_.messenger().notify(); },
+            [this](Round t) {
+              for (const auto& [peer, link] : links_)
+                if (link.up) send_control(peer, ControlMessage::change_begun, t);
+            }),
+      change_(exchange.scheduler()) {
   for (const int partner : options_.partners_of(endpoint_.peer())) links_[partner];
   endpoint_.on_membership_message = [this](const ChunkHeader& header) {
     return on_control_message(header);
@@ -49,7 +55,7 @@ void Membership::on_link_lost(int peer, const std::string& why) {
     donor_.reset();
     start_.reset();
     request_state();
-    notify();
+    change_.notify();
   }
   if (!active) return;
   flooding_.report({Event::Kind::link_lost, t, peer, why},
@@ -67,14 +73,14 @@ void Membership::on_link_restored(int peer) {
   PartnerLink& link = links_.at(peer);
   GOSSAMER_CHECK(!link.up, "a link is restored that was not lost");
   link.up = true;
-  if (!joining_ && !waits_until_) send_control(peer, ControlMessage::resync, endpoint_.round());
+  if (!joining_ && !wait_.waits()) send_control(peer, ControlMessage::resync, endpoint_.round());
 }
 
 Status Membership::on_control_message(const ChunkHeader& header) {
   if (!links_.contains(header.from)) return protocol_error(header, "it is no partner of this peer");
   if (!links_.at(header.from).up) return {};  // sent before the loss
   if (header.control == ControlMessage::change_begun) {
-    note_begun(header.round);
+    wait_.note_begun(header.round);
     return {};
   }
   if (header.control == ControlMessage::catch_up)
@@ -101,16 +107,13 @@ Status Membership::on_handshake(const ChunkHeader& header) {
   if (link.active) return protocol_error(header, "it restores a link that was not lost");
   switch (header.control) {
     case ControlMessage::request_state:
-      if (waits_until_) {
-        refuse_rows(header.from);
-        return {};
-      }
       withdraw_proposal(header.from);
       if (!contains(joining_neighbours_, header.from)) joining_neighbours_.push_back(header.from);
+      if (wait_.waits()) set_wait(wait_.until());
       return {};
     case ControlMessage::resync:
-      note_begun(header.round);
-      if (joining_ || waits_until_) {
+      wait_.note_begun(header.round);
+      if (joining_ || wait_.waits()) {
         link.peers_round = header.round;
         if (joining_ && !donor_) request_state();
       } else if (!link.proposed) {
@@ -142,7 +145,7 @@ Status Membership::on_start_point(const ChunkHeader& header) {
   start_ = StartPoint{header.round, header.donor_steps};
   // Its row of that round may arrive before this peer has taken the rows that it joins with.
   endpoint_.on_link_restored(header.from, header.round);
-  notify();
+  change_.notify();
   return {};
 }
 
@@ -203,57 +206,40 @@ bool Membership::is_isolated() const {
 
 // ---- joining
 
-void Membership::join() {
+void Membership::join(bool again) {
   joining_ = true;
   donor_.reset();
   start_.reset();
+  wait_.set(std::nullopt);
+  if (again) endpoint_.begin_at(0);  // a donor may be behind the round that this peer waited for
   for (auto& [peer, link] : links_) {
-    link = PartnerLink::down();
+    const bool was_up = std::exchange(link, PartnerLink::down()).up;
     endpoint_.on_link_lost(peer);
+    if (again && was_up)
+      exchange_.faults().reset_link(
+          endpoint_.peer(), peer,
+          {ErrorKind::lost_peer,
+           fmt::format("peer {} joins anew, because it lost its donor", endpoint_.peer())});
   }
   flooding_.begin_lost();
 }
 
-void Membership::join_again() {
-  std::vector<int> connected;
-  for (const auto& [peer, link] : links_)
-    if (link.up) connected.push_back(peer);
-  endpoint_.begin_at(0);  // a donor may be behind the round that this peer waited for
-  waits_until_.reset();
-  join();
-  for (const int peer : connected)
+void Membership::set_wait(std::optional<Round> until) {
+  wait_.set(until);
+  if (!until) return synchronise_links(endpoint_.round());
+  // The peers that asked for rows are to ask others.
+  for (const int peer : std::exchange(joining_neighbours_, {}))
     exchange_.faults().reset_link(
         endpoint_.peer(), peer,
         {ErrorKind::lost_peer,
-         fmt::format("peer {} joins anew, because it lost its donor", endpoint_.peer())});
-}
-
-void Membership::begin_wait(Round until) {
-  waits_until_ = until;
-  for (const int peer : std::exchange(joining_neighbours_, {})) refuse_rows(peer);
-}
-
-void Membership::end_wait(Round first) {
-  waits_until_.reset();
-  synchronise_links(first);
-}
-
-/// The peer that asked for rows is to ask another one.
-void Membership::refuse_rows(int peer) {
-  exchange_.faults().reset_link(
-      endpoint_.peer(), peer,
-      {ErrorKind::lost_peer,
-       fmt::format("peer {} takes no part, and gives no rows", endpoint_.peer())});
+         fmt::format("peer {} takes no part, and gives no rows", endpoint_.peer())});
 }
 
 Membership::DonorSearch Membership::donor_search() const {
-  if (!joining_) return DonorSearch::not_needed;
-  if (donor_) return DonorSearch::requested;
-  return has_link() ? DonorSearch::only_joining : DonorSearch::no_neighbour;
-}
-
-bool Membership::has_link() const {
-  return std::ranges::any_of(links_, [](const auto& entry) { return entry.second.up; });
+  if (!joining_ && !wait_.waits()) return DonorSearch::not_needed;
+  if (std::ranges::none_of(links_, [](const auto& entry) { return entry.second.up; }))
+    return donor_ ? DonorSearch::requested : DonorSearch::no_neighbour;
+  return donor_ || wait_.waits() ? DonorSearch::requested : DonorSearch::only_joining;
 }
 
 /// Asks a neighbour that runs: another joining peer has no rows to send.
@@ -265,17 +251,17 @@ void Membership::request_state() {
   donor_ = found->first;
   endpoint_.expect_state_from(donor_);
   send_control(*donor_, ControlMessage::request_state, 0);
-  notify();
+  change_.notify();
 }
 
 task<Round> Membership::await_admission() {
   GOSSAMER_CHECK(joining_, "a peer waits for admission that does not join");
   while (true) {
-    while (!donor_) co_await state_changed();
+    while (!donor_) co_await change_.next();
     const int donor = *donor_;
     const bool whole = co_await node_.receive_state(donor);
     if (!whole) continue;
-    while (donor_ == donor && !start_) co_await state_changed();
+    while (donor_ == donor && !start_) co_await change_.next();
     if (donor_ != donor) continue;
     const StartPoint start = *start_;
     node_.set_steps_done(start.steps);
@@ -307,28 +293,7 @@ void Membership::synchronise_links(Round first) {
   }
 }
 
-void Membership::notify() {
-  if (waiter_) exchange_.scheduler().post(std::exchange(waiter_, {}));
-}
-
 // ---- calls of the engine
-
-void Membership::announce_change(const std::vector<int>& joining, Round t) {
-  for (const int peer : joining)
-    if (const auto found = links_.find(peer); found != links_.end() && found->second.up)
-      send_control(peer, ControlMessage::change_begun, t);
-}
-
-/// A peer that waits for its donor looks again whether it waits in vain, and passes the news on: a
-/// neighbour may wait for the rows that this peer waits for.
-void Membership::note_begun(Round t) {
-  const bool knew = others_have_begun();
-  latest_begun_ = std::max(latest_begun_, t);
-  if (knew || !others_have_begun()) return;
-  endpoint_.messenger().notify();
-  for (const auto& [peer, link] : links_)
-    if (link.up) send_control(peer, ControlMessage::change_begun, latest_begun_);
-}
 
 task<bool> Membership::begin_round(Round t) {
   catch_ups_.begin_round(t);

@@ -14,7 +14,9 @@
 
 #include "gossip/exchange/exchange.hpp"
 #include "gossip/membership/catch_up_flooding.hpp"
+#include "gossip/membership/donor_wait.hpp"
 #include "gossip/membership/link_state_flooding.hpp"
+#include "gossip/membership/wakeup.hpp"
 #include "gossip/node/node.hpp"
 
 namespace gossamer::gossip {
@@ -42,30 +44,23 @@ class Membership {
   Status on_control_message(const ChunkHeader& header);
 
   // ---- calls of the engine
-  /// This peer has begun round t, from which on `joining` take part: those that are its neighbours
-  /// need not wait for a donor that they have lost.
-  void announce_change(const std::vector<int>& joining, Round t);
-  /// Of a peer that waits: whether another one is known to have begun the round.
-  bool others_have_begun() const { return waits_until_ && latest_begun_ >= *waits_until_; }
   /// Runs before this peer's round t: reinitialises rows with a conserved sum where that is due,
   /// and sends rows to joining neighbours. Returns whether a reinitialisation was due.
   task<bool> begin_round(Round t);
   /// This peer joins: all of its links count as lost until on_link_restored(). Comes before that.
-  void join();
-  /// The same during a run, of a peer that waits (begin_wait()) and has lost its donor: its links
-  /// are made anew.
-  void join_again();
+  /// `again`: during a run, of a peer that waits (set_wait()) and has lost its donor; its links are
+  /// made anew.
+  void join(bool again = false);
   /// This peer takes no part until round `until`: it gives rows to nobody, and links that are
-  /// restored take effect after end_wait().
-  void begin_wait(Round until);
-  /// It takes part again, from round `first` on, which it begins.
-  void end_wait(Round first);
+  /// restored take effect later. None: it takes part, and begins the round that its endpoint is in.
+  void set_wait(std::optional<Round> until);
+  DonorWait& wait() { return wait_; }
   /// Waits for a donor and its rows, then returns the first round of this peer, which the caller
   /// starts at once. The node then has the donor's rows and step count; its optimizer state and the
   /// rows that are not transferred are reinitialised.
   task<Round> await_admission();
 
-  /// How far a joining peer's search for a donor is.
+  /// How far the search for a donor is, of a peer that joins, or waits for its donor.
   enum class DonorSearch {
     no_neighbour,  ///< no link is up
     only_joining,  ///< links are up, but no neighbour has sent resync: all may be joining
@@ -73,12 +68,8 @@ class Membership {
     not_needed,    ///< this peer has rows, or never joined
   };
   DonorSearch donor_search() const;
-  /// Whether the link to any partner is up.
-  bool has_link() const;
 
   // ---- queries
-  /// LinkStateTable::reachable().
-  std::vector<int> reachable() const { return flooding_.table().reachable(); }
   const LinkStateFlooding& flooding() const { return flooding_; }
 
  private:
@@ -112,26 +103,13 @@ class Membership {
   void on_resync(int peer, Round peers_round, bool rejected = false);
   void propose(int peer, Round t, std::uint64_t steps);
   void synchronise_links(Round first);
-  void refuse_rows(int peer);
   void withdraw_proposal(int peer);
-  void note_begun(Round t);
   void on_proposal(int peer, Round first);
   void activate(int peer, Round first);
 
   // Joining.
   void request_state();
   void complete_join(const StartPoint& start);
-  void notify();
-  /// co_await state_changed(): until the donor or the start point changes.
-  auto state_changed() {
-    struct Awaiter {
-      Membership& membership;
-      bool await_ready() const { return false; }
-      void await_suspend(std::coroutine_handle<> waiter) { membership.waiter_ = waiter; }
-      void await_resume() const {}
-    };
-    return Awaiter{*this};
-  }
 
   Exchange& exchange_;
   Node& node_;
@@ -141,14 +119,12 @@ class Membership {
   LinkStateFlooding flooding_;
   CatchUpFlooding catch_ups_;
   std::vector<int> joining_neighbours_;  ///< that asked for rows, in this order
-  std::optional<Round> waits_until_;     ///< begin_wait()
-  Round latest_begun_ =
-      0;  ///< by another peer, of those that are announced, or with a restored link
+  DonorWait wait_;
   // Of a joining peer.
   bool joining_ = false;
   std::optional<int> donor_;
   std::optional<StartPoint> start_;
-  std::coroutine_handle<> waiter_;  ///< in state_changed()
+  Wakeup change_;  ///< of the donor or the start point
 };
 
 }  // namespace gossamer::gossip

@@ -9,9 +9,9 @@
 #include <map>
 
 #include "gossip/algorithm.hpp"
-#include "peer/attack/attack_check.hpp"
 #include "peer/log/log_records.hpp"
 #include "peer/log/run_files.hpp"
+#include "peer/prediction/prediction.hpp"
 #include "peer/setup/setup.hpp"
 #include "theory/realised.hpp"
 #include "topology/convergence.hpp"
@@ -129,12 +129,8 @@ Result<RunGap> gap_of_run(const fs::path& folder, const std::vector<Override>& o
         fmt::format("{}: the mixing rule '{}' weighs rows by their values and not "
                     "by W, so there is no spectral gap",
                     folder.string(), rule));
-  if (const std::string refusal = attack_refusal(config); !refusal.empty())
-    return invalid_error(fmt::format("{}: {}", folder.string(), refusal));
-  if (!config.run.participants.empty())
-    return invalid_error(
-        fmt::format("{}: peers joined or left (run.participants), so there is no one spectral gap",
-                    folder.string()));
+  if (const Status known = check_predictable(config); !known.ok())
+    return invalid_error(fmt::format("{}: {}", folder.string(), known.error().message));
   GOSSAMER_TRY(const auto last, last_rounds(folder, logs));
   GOSSAMER_TRY(const auto departures,
                departures_in(logs, static_cast<std::size_t>(mixed - rows.begin()), last));

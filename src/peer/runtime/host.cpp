@@ -100,7 +100,7 @@ std::set<std::pair<int, int>> Host::links_lost_elsewhere() const {
 void Host::begin_at(gossip::Round round, const std::vector<std::pair<int, int>>& joiners) {
   for (const auto& engine : group_.engines()) engine->begin_at(round);
   for (const auto& [here, there] : joiners)
-    group_.engine(here).on_link_lost(
+    group_.engine(here).membership().on_link_lost(
         there, fmt::format("peer {} has no checkpoint of round {}", there, round));
 }
 
@@ -125,11 +125,12 @@ void Host::join(const std::vector<std::pair<int, int>>& connected) {
   group_.join(connected);
   for (const auto& engine : group_.engines()) {
     engine->start();
-    watch_joining(*engine);
+    on_part(*engine, Part::lost_donor);
   }
 }
 
-void Host::watch_joining(gossip::PeerEngine& engine) {
+void Host::on_part(gossip::PeerEngine& engine, Part part) {
+  if (part == Part::begins) return log_.skip_steps_of_donor(engine);
   if (!engine.tolerates_loss()) return;  // all peers are in this process
   watches_
       .emplace_back(std::make_unique<JoinWatch>(
@@ -147,7 +148,8 @@ bool Host::joined(gossip::PeerEngine& engine) {
       return false;
     }
   }
-  const auto reachable = static_cast<int>(engine.membership().reachable().size());
+  const auto reachable =
+      static_cast<int>(engine.membership().flooding().table().reachable().size());
   log_.record({engine.round(), engine.id(), 0, "joined", std::nullopt, reachable, {}});
   return !error_;
 }
@@ -184,13 +186,15 @@ std::uint64_t Host::node_steps() const {
   std::uint64_t steps = 0;
   for (const auto& engine : group_.engines())
     if (!setup_.is_server(engine->id()))
-      steps += (engine->node().steps_done() - engine->steps_left_out()) * gradients_a_step;
+      steps +=
+          (engine->node().steps_done() - engine->participation().steps_left_out(engine->begun())) *
+          gradients_a_step;
   return steps;
 }
 
 EndMetrics Host::end_metrics(double wall_seconds, const std::optional<Error>& stopped) const {
   EndMetrics end;
-  end.rounds = rounds_done() - std::min(rounds_done(), group_.rounds_left_out());
+  end.rounds = group_.rounds_done() - std::min(group_.rounds_done(), group_.rounds_left_out());
   end.seconds = log_.seconds();
   end.wall_seconds = log_.seconds_with_earlier(wall_seconds);
   end.node_steps = node_steps();

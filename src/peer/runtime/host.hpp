@@ -87,8 +87,6 @@ class Host final : private gossip::EngineHooks {
   bool was_interrupted() const { return group_.stops_after().has_value(); }
   /// The round at which the nodes started.
   gossip::Round first_round() const { return first_round_; }
-  /// Rounds that every hosted node has completed.
-  gossip::Round rounds_done() const { return group_.rounds_done(); }
   /// The run as it stands; `stopped`: why it ended early, if it did.
   EndMetrics end_metrics(double wall_seconds, const std::optional<Error>& stopped) const;
   /// Parameters as they stand of the hosted nodes that hold a model, in their order, in device
@@ -97,15 +95,12 @@ class Host final : private gossip::EngineHooks {
 
  private:
   bool joined(gossip::PeerEngine& engine) override;
-  void waits_for_donor(gossip::PeerEngine& engine) override { watch_joining(engine); }
-  void takes_part(gossip::PeerEngine& engine) override { log_.skip_steps_of_donor(engine); }
-  void lost_donor(gossip::PeerEngine& engine) override { watch_joining(engine); }
+  void on_part(gossip::PeerEngine& engine, Part part) override;
   bool after_round(gossip::PeerEngine& engine) override;
   gossip::task<void> save(gossip::PeerEngine& engine) override;
   gossip::task<void> completed(gossip::PeerEngine& engine) override;
   void finished(gossip::PeerEngine& engine) override;
 
-  void watch_joining(gossip::PeerEngine& engine);
   gossip::GroupRequest group_request();
   Status restore(gossip::PeerEngine& engine, gossip::Round round, const SavedStates::Node& saved);
   Status restore_workload(gossip::PeerEngine& engine, const SavedStates::Node& saved);

@@ -35,7 +35,7 @@ void HostLog::start(gossip::Time clock_begin) {
   for (MembershipMetrics& metrics : std::exchange(early_, {})) record(std::move(metrics));
 }
 
-void HostLog::skip_steps_of_donor(const gossip::PeerEngine& engine) {
+void HostLog::skip_steps_of_donor(gossip::PeerEngine& engine) {
   counted_.at(engine.id()).steps_recorded = engine.node().steps_done();
 }
 

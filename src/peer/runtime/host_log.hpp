@@ -43,7 +43,7 @@ class HostLog {
   /// are written now.
   void start(gossip::Time clock_begin);
   /// The steps that the node has done by now are those of the donor of its rows.
-  void skip_steps_of_donor(const gossip::PeerEngine& engine);
+  void skip_steps_of_donor(gossip::PeerEngine& engine);
 
   /// What the log counts of the node up to now. Its staleness is that since the last record.
   NodeMetrics metrics_of(gossip::PeerEngine& engine);

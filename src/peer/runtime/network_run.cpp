@@ -121,14 +121,15 @@ net::NetworkSetup NetworkRun::network_setup() {
   network.message = request_.message;
   network.fault = [this](const Error& error) { host_->fail(error); };
   network.on_link_lost = [this](int here, int there, const Error& why) {
-    if (setup_.tolerates_peer_loss()) host_->group().engine(here).on_link_lost(there, why.message);
+    if (setup_.tolerates_peer_loss())
+      host_->group().engine(here).membership().on_link_lost(there, why.message);
     return setup_.tolerates_peer_loss();
   };
   network.on_link_restored = [this](int here, int there) {
-    host_->group().engine(here).on_link_restored(there);
+    host_->group().engine(here).membership().on_link_restored(there);
   };
   network.on_peer_left = [this](int here, int there) {
-    if (setup_.tolerates_peer_loss()) host_->group().engine(here).on_peer_left(there);
+    if (setup_.tolerates_peer_loss()) host_->group().engine(here).membership().on_peer_left(there);
   };
   network.on_figures = [this](int here, int there, const net::Figures& figures) {
     return figures_ ? figures_->receive(here, there, figures) : Status();
@@ -259,7 +260,7 @@ Result<NetworkRun::Start> NetworkRun::start_at(const StartRoundAgreement::Outcom
   });
   host_->begin_at(agreed.round, joiners);
   for (const auto& [here, there] : connected(std::move(joiners)))
-    host_->group().engine(here).on_link_restored(there);
+    host_->group().engine(here).membership().on_link_restored(there);
   GOSSAMER_TRY_STATUS(restore(agreed.round));
   startup_.announce(agreed.round);
   return Start::at_agreed_round;
@@ -366,7 +367,7 @@ NetworkRun::Pairs NetworkRun::connected(Pairs pairs) const {
 /// The network ended before all of it had joined. A process whose own neighbours had joined may
 /// have started by then.
 bool NetworkRun::was_never_whole() const {
-  if (!host_->error() || host_->rounds_done() > host_->first_round()) return false;
+  if (!host_->error() || host_->group().rounds_done() > host_->first_round()) return false;
   const ErrorKind kind = host_->error()->kind;
   return kind == ErrorKind::join_timeout || kind == ErrorKind::rejected ||
          kind == ErrorKind::network || kind == ErrorKind::interrupted;

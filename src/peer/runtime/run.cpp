@@ -59,9 +59,9 @@ Result<RunOutcome> run(const Setup& setup, RunRequest request) {
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   std::optional<Error> stopped = host.error();
   if (stopped && stopped->kind == ErrorKind::data) return *stopped;  // the log cannot be written
-  if (!stopped && host.was_interrupted() && host.rounds_done() < setup.config.run.rounds)
+  if (!stopped && host.was_interrupted() && host.group().rounds_done() < setup.config.run.rounds)
     stopped = Error{ErrorKind::interrupted,
-                    "interrupted after round " + std::to_string(host.rounds_done())};
+                    "interrupted after round " + std::to_string(host.group().rounds_done())};
   const EndMetrics end = host.end_metrics(wall_seconds, stopped);
   const HostView rows(*setup.device, host.parameter_rows());
   GOSSAMER_TRY_STATUS(recorder.end(end, rows.rows()));

@@ -47,6 +47,17 @@ std::vector<Component> components_at_the_end(const TraceIndex& index) {
   return components_among(index, left);
 }
 
+std::optional<Round> awaited_round(const TraceIndex& index, int a) {
+  const Incarnation& each = index.incarnation(a);
+  if (!each.alive || each.finished || each.stopped) return std::nullopt;
+  if (each.joins && each.rounds.empty()) return 0;
+  const Round after =
+      each.rounds.empty() ? index.trace.first_round() : each.rounds.back().round + 1;
+  const auto next = index.protocol.participants().next_round(each.peer, after);
+  if (!next || !index.protocol.enters(each.peer, *next)) return std::nullopt;
+  return *next;
+}
+
 /// It lies beyond the rounds that are done while a proposal and its answer are in flight.
 Round latest_agreed_round(const TraceIndex& index, int a, Time when) {
   const Time before = when - settling_time(index.scenario, index.protocol);

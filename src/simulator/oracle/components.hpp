@@ -2,6 +2,7 @@
 // were over.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,10 @@ Quiescence quiescence_of(const TraceIndex& index, const Component& component);
 /// An incarnation that counted ended after its last rounds, and peers that had done theirs did not
 /// notice.
 bool ended_unnoticed(const TraceIndex& index, const Component& component);
+/// The round in which the incarnation is to take part again, if it is alive at the end and waits
+/// for the rows of a donor; 0: in any, because it joins. Some wait for ever, because nobody is left
+/// who has rows (check_joins).
+std::optional<Round> awaited_round(const TraceIndex& index, int a);
 /// The latest round that the peer may have agreed on, by a time, as the first one of a restored
 /// link.
 Round latest_agreed_round(const TraceIndex& index, int a, Time when);

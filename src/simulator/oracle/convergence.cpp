@@ -35,7 +35,7 @@ class Convergence {
     const Round begin =
         std::max(quiet.since == Time(0) ? index_.trace.first_round()
                                         : quiet.from + static_cast<Round>(index_.peers()) + 1,
-                 index_.last_change());
+                 last_change());
     if (begin >= index_.rounds() || ended_unnoticed(index_, component_)) return;
     for (const int a : component_)
       if (!index_.incarnation(a).finished || !index_.completed(a, index_.rounds() - 1) ||
@@ -50,6 +50,8 @@ class Convergence {
 
  private:
   Round last() const { return index_.rounds() - 1; }
+  /// The round from which on those take part that do at the end.
+  Round last_change() const { return index_.protocol.participants().changes().back().first; }
   /// The schedule of those that take part at the end.
   const topology::MixingSchedule& last_part() const {
     return *index_.protocol.schedule->parts().back();
@@ -59,7 +61,7 @@ class Convergence {
   /// Otherwise sums flow off and do not come back.
   bool strongly_connected() const {
     const auto gives = [this](int a, int b) {
-      const Round first = index_.last_change();
+      const Round first = last_change();
       for (Round t = first; t < first + static_cast<Round>(last_part().period()); ++t)
         for (const topology::Neighbour& j : index_.w(t).in_neighbours(index_.peer_of(b)))
           if (j.peer == index_.peer_of(a) && linked(index_, a, b)) return true;

@@ -4,6 +4,7 @@
 
 #include "simulator/oracle/bounds.hpp"
 #include "simulator/oracle/checks.hpp"
+#include "simulator/oracle/components.hpp"
 #include "simulator/oracle/trace_index.hpp"
 
 namespace gossamer::simulator {
@@ -18,7 +19,7 @@ void check_termination(const TraceIndex& index, Checks& checks) {
                      (trace.resumption ? trace.resumption->at : Time(0));
   for (int a = 0; a < index.incarnations(); ++a) {
     const Incarnation& each = index.incarnation(a);
-    if (!each.alive || index.awaited_round(a)) continue;
+    if (!each.alive || awaited_round(index, a)) continue;
     checks.expect(each.finished, "termination",
                   "peer {} is in round {}, and nothing is in flight to it", each.peer,
                   each.rounds.empty() ? 0 : each.rounds.back().round);

@@ -67,7 +67,7 @@ void check_component(const TraceIndex& index, const Component& component, Checks
 void check_joins(const TraceIndex& index, Checks& checks) {
   for (int a = 0; a < index.incarnations(); ++a) {
     const Incarnation& joiner = index.incarnation(a);
-    const std::optional<Round> awaited = index.awaited_round(a);
+    const std::optional<Round> awaited = awaited_round(index, a);
     const bool admitted = joiner.joins && joiner.alive && !joiner.finished && !awaited;
     if (!awaited && !admitted) continue;
     Donors donors = donors_of(index, a);

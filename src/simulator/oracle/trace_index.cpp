@@ -94,16 +94,6 @@ const UsedRow* TraceIndex::find_used(int a, Round t, Channel channel, int j) con
   return found == used_.end() ? nullptr : &found->second;
 }
 
-std::optional<Round> TraceIndex::awaited_round(int a) const {
-  const Incarnation& each = incarnation(a);
-  if (!each.alive || each.finished || each.stopped) return std::nullopt;
-  if (each.joins && each.rounds.empty()) return 0;
-  const Round after = each.rounds.empty() ? trace.first_round() : each.rounds.back().round + 1;
-  const auto next = protocol.participants().next_round(each.peer, after);
-  if (!next || !protocol.enters(each.peer, *next)) return std::nullopt;
-  return *next;
-}
-
 Round TraceIndex::round_at(int a, Time when) const {
   Round round = 0;
   for (const RoundRecord& record : incarnation(a).rounds)

@@ -63,18 +63,12 @@ class TraceIndex {
   bool completed(int a, Round t) const {
     return record(a, t) != nullptr && !record(a, t)->end.empty();
   }
-  /// The round in which it is to take part again, if it is alive at the end and waits for the rows
-  /// of a donor; 0: in any, because it joins. Some wait for ever, because nobody is left who has
-  /// rows (check_joins).
-  std::optional<Round> awaited_round(int a) const;
   /// The round that the incarnation was in at a time.
   Round round_at(int a, Time when) const;
 
   // ---- W and the rows
   const topology::MixingMatrix& w(Round t) const;
   bool is_static() const { return protocol.schedule->period() == 1; }
-  /// The last round from which on other peers take part than before; 0 if none is.
-  Round last_change() const { return protocol.participants().changes().back().first; }
   /// Whether every W of the period is symmetric.
   bool symmetric() const { return symmetric_; }
   /// Values of a row on a channel.

@@ -100,7 +100,7 @@ bool Connection::may_exit(int end) const {
 
 void Connection::close_received(int end) {
   end_of(end).peer_closed = true;
-  if (!closes(end)) world_.process_of(end).engine(end).on_peer_left(other(end).peer);
+  if (!closes(end)) world_.process_of(end).engine(end).membership().on_peer_left(other(end).peer);
 }
 
 void Connection::begin_down() {
@@ -157,7 +157,8 @@ void Connection::hello_received(int end) {
   end_of(end).state = State::up;
   if (end == ends_[0].peer) wire(end).send_hello();  // before any other frame
   record(end, true);
-  if (world_.tolerates_loss()) world_.process_of(end).engine(end).on_link_restored(other(end).peer);
+  if (world_.tolerates_loss())
+    world_.process_of(end).engine(end).membership().on_link_restored(other(end).peer);
 }
 
 }  // namespace gossamer::simulator

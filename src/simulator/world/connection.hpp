@@ -53,10 +53,6 @@ class Connection {
   void hello_received(int end);
   /// It is down from the start: an end of it joins.
   void begin_down();
-  /// A connection that is being made is given up, and made anew.
-  void give_up_opening(int end) {
-    if (end_of(end).state == State::opening) lose(end, "its end begins anew");
-  }
   /// The end with the lower id dials again after a while, one attempt at a time.
   void redial_later();
   /// Peer `end` has done its rounds: it sends nothing more, and reads nothing more.

@@ -90,7 +90,7 @@ PeerEngine& Process::engine(int peer) {
 }
 
 void Process::on_link_lost(int peer, int other, const std::string& why) {
-  if (world_.tolerates_loss()) return engine(peer).on_link_lost(other, why);
+  if (world_.tolerates_loss()) return engine(peer).membership().on_link_lost(other, why);
   if (!done()) world_.control().give_up(*this);
 }
 

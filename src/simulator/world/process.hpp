@@ -38,10 +38,11 @@ class Process {
   bool interrupt();
   /// A round is done: an interrupt takes effect.
   void after_round();
-  /// Its peers have ended their loops of rounds.
-  bool ended_rounds() const { return runtime_->group().finished(); }
-  /// The number of rounds after which an interrupt ends them.
-  std::optional<Round> stops_after() const { return runtime_->group().stops_after(); }
+  /// The number of rounds after which its peers have all ended their loops of rounds because of an
+  /// interrupt.
+  std::optional<Round> stopped_after() const {
+    return runtime_->group().finished() ? runtime_->group().stops_after() : std::nullopt;
+  }
 
   void pause(bool paused) { paused_ = paused, ready_ |= !paused; }
   bool paused() const { return paused_; }

@@ -78,7 +78,7 @@ void ProcessControl::stopped(Process& process) {
   StopRecord& stop = world_.recorder().trace().stops.emplace_back();
   stop.process = process.number();
   stop.acknowledged = world_.disks().acknowledged(process.number());
-  const Round after = *process.stops_after();
+  const Round after = *process.stopped_after();
   for (const int peer : process.peers())
     if (world_.protocol().participants().counts_after(peer, after))
       stop.rounds.push_back(world_.recorder().incarnation(peer).recorded.back());

@@ -31,14 +31,16 @@ Incarnation& RoundRecorder::incarnation_of(const PeerEngine& engine) {
   return world_.recorder().incarnation(engine.id());
 }
 
-void RoundRecorder::lost_donor(PeerEngine& engine) {
+void RoundRecorder::on_part(PeerEngine& engine, Part part) {
+  incarnation_of(engine).waits = part == Part::waits;
+  if (part != Part::lost_donor) return;
   world_.recorder().log_event(fmt::format("peer {} has lost its donor", engine.id()));
   incarnation_of(engine).alive = false;
   world_.recorder().add_incarnation(engine.id()).joins = true;
   // No connection belongs to two incarnations.
   world_.at(world_.now(), [this, id = engine.id()] {
     world_.connections().for_each_end(process_.number(), [id](Connection& connection, int end) {
-      if (end == id) connection.give_up_opening(end);
+      if (end == id) connection.lose(end, "its peer joins anew");
     });
   });
 }
@@ -48,7 +50,7 @@ void RoundRecorder::before_round(PeerEngine& engine, bool reinitialised) {
   record.round = engine.round();
   record.began = world_.now();
   record.reinitialised = reinitialised;
-  record.reachable = engine.membership().reachable();
+  record.reachable = engine.membership().flooding().table().reachable();
   if (reinitialised)
     world_.recorder().log_event(
         fmt::format("peer {}: rows are reinitialised in round {}", engine.id(), engine.round()));
@@ -92,7 +94,7 @@ void RoundRecorder::finished(PeerEngine& engine) {
   incarnation.waits = false;
   incarnation.finished_at = world_.now();
   if (process_.done()) return world_.control().close(process_);
-  if (process_.ended_rounds()) world_.control().stopped(process_);
+  if (process_.stopped_after()) world_.control().stopped(process_);
 }
 
 }  // namespace gossamer::simulator

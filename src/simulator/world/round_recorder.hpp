@@ -15,9 +15,7 @@ class RoundRecorder final : public EngineHooks {
   RoundRecorder(World& world, Process& process) : world_(world), process_(process) {}
 
   bool joined(PeerEngine& engine) override;
-  void waits_for_donor(PeerEngine& engine) override { incarnation_of(engine).waits = true; }
-  void takes_part(PeerEngine& engine) override { incarnation_of(engine).waits = false; }
-  void lost_donor(PeerEngine& engine) override;
+  void on_part(PeerEngine& engine, Part part) override;
   void before_round(PeerEngine& engine, bool reinitialised) override;
   bool after_round(PeerEngine& engine) override;
   task<void> save(PeerEngine& engine) override;

@@ -84,7 +84,7 @@ void Runtime::resume(const Resumption& resumption) {
       recorder.trace().links.push_back({false, recorder.incarnation_of(here),
                                         recorder.incarnation_of(there), 0, resumption.round,
                                         world_.now()});
-      group_.engine(here).on_link_lost(
+      group_.engine(here).membership().on_link_lost(
           there, fmt::format("peer {} has no checkpoint of round {}", there, resumption.round));
     }
   restore(resumption.states);

@@ -184,25 +184,26 @@ TEST_CASE("an update is forwarded once, and one that is late is published as one
   receive_of(3, 2, ControlMessage::link_lost, 13, 1);
   CHECK(first.received.back() == std::pair{ControlMessage::link_lost, Round{13}});
   CHECK(third.received.size() == 1);
-  CHECK(membership.reachable() == std::vector<int>{0, 1, 2});
+  CHECK(membership.flooding().table().reachable() == std::vector<int>{0, 1, 2});
   for (Round t = 31; t <= 40; ++t) CHECK(go_to(t) == (t == 30 + 4));
   // An update of the state only is new, but schedules no reinitialisation.
   receive(ControlMessage::link_restored, 33, 4, true);
   CHECK(first.received.back() == std::pair{ControlMessage::link_restored, Round{33}});
-  CHECK(membership.reachable() == std::vector<int>{0, 1, 2});  // where neither end has lost it
+  CHECK(membership.flooding().table().reachable() ==
+        std::vector<int>{0, 1, 2});  // where neither end has lost it
   receive_of(3, 2, ControlMessage::link_restored, 33, 2, true);
-  CHECK(membership.reachable() == std::vector<int>{0, 1, 2, 3});
+  CHECK(membership.flooding().table().reachable() == std::vector<int>{0, 1, 2, 3});
   for (Round t = 41; t <= 50; ++t) CHECK_FALSE(go_to(t));
   // Each end publishes its own state, and rounds do not order updates: lost before the round in
   // which the link was to take effect.
   receive_of(3, 2, ControlMessage::link_lost, 50, 3);
   receive(ControlMessage::link_lost, 50, 5);
   receive(ControlMessage::link_restored, 60, 6);
-  CHECK(membership.reachable() == std::vector<int>{0, 1, 2});
+  CHECK(membership.flooding().table().reachable() == std::vector<int>{0, 1, 2});
   receive_of(3, 2, ControlMessage::link_restored, 60, 4);
-  CHECK(membership.reachable() == std::vector<int>{0, 1, 2, 3});
+  CHECK(membership.flooding().table().reachable() == std::vector<int>{0, 1, 2, 3});
   receive(ControlMessage::link_lost, 51, 7);
-  CHECK(membership.reachable() == std::vector<int>{0, 1, 2});
+  CHECK(membership.flooding().table().reachable() == std::vector<int>{0, 1, 2});
   // A restored neighbour receives the scheduled reinitialisations, in rounds 54, 55 and 64, even if
   // the link state that caused one is outdated.
   membership.on_link_lost(0, "its connection broke");
@@ -228,14 +229,14 @@ TEST_CASE(
   const auto both = std::vector<int>{0, 1}, alone = std::vector<int>{1};
   peer.membership.on_link_lost(0, "its connection broke");
   for (int k = 0; k < 3; ++k) {
-    CHECK(peer.membership.reachable() == alone);
+    CHECK(peer.membership.flooding().table().reachable() == alone);
     peer.membership.on_link_restored(0);
     CHECK(peer.receive(ControlMessage::resync, 5).ok());
     CHECK(peer.receive(ControlMessage::propose_round, 50).ok());  // the same one each time
-    CHECK(peer.membership.reachable() == both);
+    CHECK(peer.membership.flooding().table().reachable() == both);
     peer.membership.on_link_lost(0, "its connection broke again");
   }
-  CHECK(peer.membership.reachable() == alone);
+  CHECK(peer.membership.flooding().table().reachable() == alone);
 }
 
 TEST_CASE(
@@ -293,7 +294,7 @@ TEST_CASE(
   CHECK(peer.receive(ControlMessage::link_lost, 7, {1, 0, 5, true}).ok());
   CHECK(last_said() ==
         std::tuple(1, Sent{ControlMessage::link_restored, 0}, LinkState{1, 0, 6, true}));
-  CHECK(peer.membership.reachable() == std::vector<int>{0, 1});
+  CHECK(peer.membership.flooding().table().reachable() == std::vector<int>{0, 1});
   CHECK(peer.receive(ControlMessage::link_restored, 9, {1, 0, 8, true}).ok());  // which is true
   CHECK(other.received.size() == 1);
   task<bool> attending = peer.membership.begin_round(20);
@@ -301,7 +302,7 @@ TEST_CASE(
   peer.scheduler.run();
   CHECK_FALSE(attending.result());
   peer.membership.on_link_lost(0, "its connection broke");
-  CHECK(peer.membership.reachable() == std::vector<int>{1});
+  CHECK(peer.membership.flooding().table().reachable() == std::vector<int>{1});
   peer.membership.on_link_restored(0);
   CHECK(peer.receive(ControlMessage::resync, 5).ok());
   CHECK(peer.receive(ControlMessage::propose_round, 50).ok());

@@ -1,4 +1,4 @@
-#include "topology/participants.hpp"
+#include "topology/participants/participants.hpp"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "topology/changing_schedule.hpp"
+#include "topology/participants/changing_schedule.hpp"
 
 #include <fmt/format.h>
 

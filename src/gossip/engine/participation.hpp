@@ -1,0 +1,74 @@
+// One peer's part in the changes of participants: it gives its rows to those that join, and takes
+// those of its donor where it joins itself.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+
+#include "gossip/algorithm.hpp"
+#include "gossip/engine/donors.hpp"
+#include "gossip/membership/membership.hpp"
+#include "gossip/node/node.hpp"
+#include "gossip/task.hpp"
+
+namespace gossamer::gossip {
+
+/// Thread: the scheduler's. `membership`: the peer's, or null in a run that tolerates no loss.
+class Participation {
+ public:
+  /// All references outlive it.
+  Participation(Exchange& exchange, const Algorithm& algorithm, Node& node, const Donors& donors)
+      : exchange_(exchange), algorithm_(algorithm), node_(node), donors_(donors) {}
+
+  const topology::Participants& participants() const { return exchange_.schedule().participants(); }
+  bool takes_part(Round t) const { return participants().takes_part(node_.id(), t); }
+  bool counts_after(Round rounds) const { return participants().counts_after(node_.id(), rounds); }
+  /// The first round from t on in which the peer takes part, `end` at the latest.
+  Round next_round(Round t, Round end) const;
+  /// Local steps that the node counts, but has not done, because it took no part in their rounds:
+  /// of those before round `begun`.
+  std::uint64_t steps_left_out(Round begun) const {
+    return participants().missed(node_.id(), begun) * steps_of_round();
+  }
+
+  /// The rows of the donor with which the peer joins in round t or later may arrive from now on,
+  /// before the peer waits for them.
+  void expect_donor(Round t);
+  /// What became of a wait for rows.
+  enum class Wait {
+    taken,       ///< the node has the donor's rows; what is not transferred was reinitialised
+    donor_lost,  ///< others have begun the round, and the donor is not there to give its rows
+    stopped
+  };
+  /// Waits for the rows with which the peer joins in round t. `stops`: asked when it wakes; see
+  /// wake().
+  task<Wait> await_rows(Round t, Membership* membership, std::function<bool()> stops);
+  /// A wait asks again whether it is to stop.
+  void wake() {
+    if (waits_) node_.endpoint().messenger().notify();
+  }
+
+  /// Whether other peers take part in round t than in round `last`.
+  bool changes(Round last, Round t) const {
+    return participants().index_at(last) != participants().index_at(t);
+  }
+  /// The peer begins round t, from which on others take part than in `last`, its round before: it
+  /// gives rows to those that join, and reinitialises rows with a conserved sum. Returns whether it
+  /// has such rows.
+  task<bool> begin_round(Round last, Round t, Membership* membership);
+  /// Gives rows to the peers that join with the changes in rounds first … last.
+  void give_rows(Round first, Round last);
+
+ private:
+  std::uint64_t steps_of_round() const;
+  task<bool> take_rows(int donor, Round t);
+
+  Exchange& exchange_;
+  const Algorithm& algorithm_;
+  Node& node_;
+  const Donors& donors_;
+  bool waits_ = false;
+};
+
+}  // namespace gossamer::gossip
