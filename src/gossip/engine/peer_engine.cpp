@@ -117,7 +117,7 @@ task<bool> PeerEngine::join_network() {
   round_ = begun_ = first;
   participation_.expect_donor(first + 1);
   if (!hooks_.joined(*this)) co_return false;
-  co_await record();
+  if (participation_.takes_part(first)) co_await record();
   co_return true;
 }
 
