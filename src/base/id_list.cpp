@@ -13,6 +13,13 @@ bool read_id(std::string_view text, int& id) {
   return failure == std::errc() && end == text.data() + text.size() && id >= 0 && id <= kLargestId;
 }
 
+/// "0-2, 4-6": spaces around an item are nothing.
+std::string_view without_spaces(std::string_view item) {
+  const std::size_t first = item.find_first_not_of(' ');
+  if (first == std::string_view::npos) return {};
+  return item.substr(first, item.find_last_not_of(' ') + 1 - first);
+}
+
 }  // namespace
 
 Result<std::vector<int>> parse_ids(std::string_view text, const std::string& origin) {
@@ -21,7 +28,7 @@ Result<std::vector<int>> parse_ids(std::string_view text, const std::string& ori
   std::vector<int> ids;
   for (std::size_t begin = 0; begin <= text.size();) {
     const std::size_t end = std::min(text.find(',', begin), text.size());
-    const std::string_view item = text.substr(begin, end - begin);
+    const std::string_view item = without_spaces(text.substr(begin, end - begin));
     const std::size_t dash = item.find('-');
     int first = 0, last = 0;
     if (!read_id(item.substr(0, dash), first)) return error;

@@ -40,7 +40,7 @@ double entry(const MixingMatrix& w, int i, int j) {
 }  // namespace
 
 TEST_CASE("participants: which peers take part in which rounds") {
-  const Participants grown = participants({"0-3", "20: 0-15", "40: 0-2,4-6"});
+  const Participants grown = participants({"0-3", "20: 0-15", "40: 0-2, 4-6"});
   CHECK(grown.peers() == 16);
   CHECK(grown.changes().size() == 3);
   CHECK(grown.at(0).peers == std::vector{0, 1, 2, 3});

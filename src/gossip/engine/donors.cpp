@@ -66,14 +66,6 @@ std::optional<Donors::Joining> Donors::next(int peer, Round t) const {
   return std::nullopt;
 }
 
-std::vector<int> Donors::joining(Round first, Round last) const {
-  std::vector<int> joining;
-  for (const Change& change : changes_)
-    for (const auto& [peer, donor] : change.donors)
-      if (first <= change.first && change.first <= last) joining.push_back(peer);
-  return joining;
-}
-
 std::vector<int> Donors::receivers(int donor, Round first, Round last) const {
   std::vector<int> receivers;
   for (const Change& change : changes_)

@@ -25,8 +25,6 @@ class Donors {
     int donor = 0;
   };
   std::optional<Joining> next(int peer, Round t) const;
-  /// The peers that join with the changes in rounds first … last.
-  std::vector<int> joining(Round first, Round last) const;
   /// The peers that `donor` gives its rows to with the changes in rounds first … last, ascending
   /// within a change.
   std::vector<int> receivers(int donor, Round first, Round last) const;
