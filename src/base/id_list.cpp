@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <numeric>
 
 namespace gossamer {
 namespace {
@@ -41,6 +42,12 @@ Result<std::vector<int>> parse_ids(std::string_view text, const std::string& ori
   std::ranges::sort(ids);
   if (const auto twice = std::ranges::adjacent_find(ids); twice != ids.end())
     return invalid_error(fmt::format("{}: '{}' names peer {} twice", origin, text, *twice));
+  return ids;
+}
+
+std::vector<int> first_ids(int count) {
+  std::vector<int> ids(static_cast<std::size_t>(count));
+  std::iota(ids.begin(), ids.end(), 0);
   return ids;
 }
 

@@ -16,6 +16,9 @@ inline constexpr int kLargestId = 65535;
 /// (invalid): not of this form, or an id twice.
 Result<std::vector<int>> parse_ids(std::string_view text, const std::string& origin);
 
+/// 0 … count − 1.
+std::vector<int> first_ids(int count);
+
 /// The list in its shortest form: "0-3,7". `ids`: ascending.
 std::string ids_text(const std::vector<int>& ids);
 

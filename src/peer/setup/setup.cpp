@@ -5,9 +5,9 @@
 
 #include <algorithm>
 #include <limits>
-#include <numeric>
 
 #include "base/hash.hpp"
+#include "base/id_list.hpp"
 #include "peer/attack/attack_check.hpp"
 #include "peer/privacy/privacy_plan.hpp"
 #include "peer/setup/credentials.hpp"
@@ -20,12 +20,6 @@
 
 namespace gossamer::peer {
 namespace {
-
-std::vector<int> first_ids(int count) {
-  std::vector<int> ids(static_cast<std::size_t>(count));
-  std::iota(ids.begin(), ids.end(), 0);
-  return ids;
-}
 
 /// The workload that the configuration asks for, or the caller's.
 Result<std::shared_ptr<Workload>> make_workload(const Setup& setup, const std::vector<int>& hosted,

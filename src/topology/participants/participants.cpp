@@ -5,19 +5,12 @@
 #include <algorithm>
 #include <charconv>
 #include <iterator>
-#include <numeric>
 #include <utility>
 
 #include "base/id_list.hpp"
 
 namespace gossamer::topology {
 namespace {
-
-std::vector<int> first_ids(int count) {
-  std::vector<int> ids(static_cast<std::size_t>(count));
-  std::iota(ids.begin(), ids.end(), 0);
-  return ids;
-}
 
 bool contains(const std::vector<int>& ids, int id) { return std::ranges::binary_search(ids, id); }
 
