@@ -22,6 +22,12 @@ TEST_FILES = tuple(
     if (name := path.stem.removesuffix("_test")) != "multi_gpu"
 )
 SANITIZER_FAILED = 86
+SANITIZERS = {  # the tools of compute-sanitizer, with their own options
+    "memcheck": ("--leak-check", "no"),
+    "racecheck": (),
+    "initcheck": (),
+    "synccheck": (),
+}
 TRAINING = tuple(
     row.id for row in gpu_report.MEASUREMENTS if row.id.startswith(("mlp", "cnn", "torch_"))
 )
@@ -183,7 +189,7 @@ class GpuMachine:
         ]
 
     def sanitizer(self, seconds: float) -> list[Record]:
-        """Runs the test files under memcheck and racecheck, several in parallel."""
+        """Runs the test files under each tool of compute-sanitizer, several in parallel."""
         tests = self.program(self.tests, "test_cuda_gpu")
         adjacent = self.nvcc().parent / "compute-sanitizer"
         tool = str(adjacent) if adjacent.exists() else shutil.which("compute-sanitizer")
@@ -193,12 +199,11 @@ class GpuMachine:
 
         def run(job: tuple[str, str]) -> CommandResult:
             kind, file = job
-            own = ["--leak-check", "no"] if kind == "memcheck" else []
             command = [
                 tool,
                 "--tool",
                 kind,
-                *own,
+                *SANITIZERS[kind],
                 "--error-exitcode",
                 SANITIZER_FAILED,
                 tests,
@@ -206,12 +211,12 @@ class GpuMachine:
             ]
             return self.shell.call(command, end - time.monotonic())
 
-        jobs = [(kind, file) for file in TEST_FILES for kind in ("memcheck", "racecheck")]
-        with concurrent.futures.ThreadPoolExecutor(max(2, (os.cpu_count() or 2) // 3)) as pool:
+        jobs = [(kind, file) for file in TEST_FILES for kind in SANITIZERS]
+        with concurrent.futures.ThreadPoolExecutor(max(2, (os.cpu_count() or 2) // 2)) as pool:
             outcomes = dict(zip(jobs, pool.map(run, jobs)))
         return [
             self.sanitized(kind, {file: outcomes[kind, file] for file in TEST_FILES})
-            for kind in ("memcheck", "racecheck")
+            for kind in SANITIZERS
         ]
 
     @staticmethod
@@ -219,7 +224,7 @@ class GpuMachine:
         clean = [file for file, done in outcomes.items() if done.code == 0]
         late = [file for file, done in outcomes.items() if done.code is None]
         found = {
-            file: re.findall(r"(?:ERROR|RACECHECK) SUMMARY: .*", done.stdout)
+            file: re.findall(r"[A-Z]+ SUMMARY: .*", done.stdout)
             for file, done in outcomes.items()
             if done.code not in (0, None)
         }

@@ -139,6 +139,8 @@ CHECKS = (
     Row("parity", "every operation on the GPU against the CPU in double", ""),
     Row("memcheck", "compute-sanitizer memcheck", ""),
     Row("racecheck", "compute-sanitizer racecheck", ""),
+    Row("initcheck", "compute-sanitizer initcheck", ""),
+    Row("synccheck", "compute-sanitizer synccheck", ""),
     Row("doctor", "`gossamer doctor`", ""),
     Row("agreement", "50 rounds on CPU and GPU, losses within 1e-3", ""),
     Row("determinism", "two runs on the GPU, equal `final_hash`", ""),
