@@ -95,7 +95,7 @@ class Suite:
                     lambda program, seconds: gpu_program.Overlap(program).measure(seconds)
                 ),
             ),
-            Stage("sanitizer", tuple(gpu_machine.SANITIZERS), 90, 15, machine.sanitizer),
+            Stage("sanitizer", tuple(gpu_machine.SANITIZERS), 120, 15, machine.sanitizer),
             Stage(
                 "sweep",
                 ("sweep",),

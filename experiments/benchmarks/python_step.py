@@ -2,7 +2,8 @@
 
     .venv/bin/python experiments/benchmarks/python_step.py [--pairs 9] [--parameters 10000000]
 
-Three comparisons, each in interleaved pairs, on the CPU, one thread of arithmetic per process:
+Comparisons, each in interleaved pairs, one thread of arithmetic per process, on the CPU but for the
+last:
 
 - ring: 4 processes, which read each other's rows in shared memory. A step is SGD with a given
   gradient and a mix with both neighbours. The baseline is torch.distributed over gloo and loopback
@@ -14,6 +15,8 @@ Three comparisons, each in interleaved pairs, on the CPU, one thread of arithmet
 - hidden: 2 processes whose training takes 0.25 s and no processor, as on an accelerator (they
   sleep), in the order adapt while communicate, in which the exchange goes on meanwhile. The
   baseline is a process without neighbours that trains and steps with the plain SGD optimizer.
+- gpu (only where --only asks for it): 2 processes that share one GPU and train there, in the order
+  adapt while communicate. The baseline is the same two processes, which exchange nothing.
 
 Both sides run in the interpreter of --torch-python, which has torch, and numpy for gloo. Prints a
 Markdown table; --json also writes all values.
@@ -37,7 +40,8 @@ WARMUP, TIMED = 3, 20
 PEERS, TENSORS, RATE = 4, 16, 0.1
 TRAINING_SECONDS = 0.25
 RING_TARGET, ALONE_TARGET, HIDDEN_TARGET = 1.2, 0.98, 0.95
-PACKAGE = ROOT / "build/release/python"
+GPU_BATCH, GPU_PASSES = 8192, 6
+PACKAGE = Path(os.environ.get("GOSSAMER_PACKAGE") or ROOT / "build/release/python")
 
 
 # ---- in the processes that are measured, which have torch
@@ -102,7 +106,8 @@ def ring_of_gloo(peer: int, values: int, folder: str) -> dict[str, float]:
     return {"seconds": seconds, "check": check}
 
 
-def training_loop(values: int, wrapped: bool, folder: str) -> dict[str, float]:
+def perceptron(values: int) -> tuple[Any, int]:
+    """Three layers with `values` parameters in all, and their width."""
     import torch
 
     torch.manual_seed(0)
@@ -114,6 +119,13 @@ def training_loop(values: int, wrapped: bool, folder: str) -> dict[str, float]:
         torch.nn.ReLU(),
         torch.nn.Linear(width, width),
     )
+    return model, width
+
+
+def training_loop(values: int, wrapped: bool, folder: str) -> dict[str, float]:
+    import torch
+
+    model, width = perceptron(values)
     inputs, targets = torch.randn(32, width), torch.randint(width, (32,))
     optimizer = torch.optim.SGD(model.parameters(), lr=RATE)
     if wrapped:
@@ -151,6 +163,34 @@ def training_elsewhere(peer: int, values: int, wrapped: bool, folder: str) -> di
     return {"seconds": seconds, "check": float(parameters[-1].detach()[-1])}
 
 
+def training_on_gpu(peer: int, values: int, wrapped: bool, folder: str) -> dict[str, float]:
+    """A step has the gradients of GPU_PASSES batches; all peers have the same batches, so that
+    mixing changes little. Each step waits for the GPU, as a loop that reads its loss does."""
+    import torch
+
+    model, width = perceptron(values)
+    model.cuda()
+    inputs = torch.randn(GPU_BATCH, width, device="cuda")
+    targets = torch.randint(width, (GPU_BATCH,), device="cuda")
+    optimizer = torch.optim.SGD(model.parameters(), lr=RATE)
+    if wrapped:
+        import gossamer.torch as gossip
+
+        optimizer = gossip.Optimizer(optimizer, f"{folder}/run.toml", peer, out=f"{folder}/out")
+
+    def step() -> None:
+        optimizer.zero_grad()
+        for _ in range(GPU_PASSES):
+            loss = torch.nn.functional.cross_entropy(model(inputs), targets) / GPU_PASSES
+            loss.backward()
+        optimizer.step()
+        torch.cuda.synchronize()
+
+    seconds = timed_steps(step)
+    parameter = next(model.parameters())
+    return {"seconds": seconds, "check": float(parameter.detach().flatten()[0])}
+
+
 def work(side: str, peer: int, values: int, folder: str) -> None:
     import torch
 
@@ -161,6 +201,8 @@ def work(side: str, peer: int, values: int, folder: str) -> None:
         result = ring_of_gloo(peer, values, folder)
     elif side in ("hidden", "elsewhere"):
         result = training_elsewhere(peer, values, side == "hidden", folder)
+    elif side in ("gpu", "gpu_alone", "gpu_after"):
+        result = training_on_gpu(peer, values, side != "gpu_alone", folder)
     else:
         result = training_loop(values, side == "wrapped", folder)
     print(json.dumps(result))
@@ -175,7 +217,7 @@ def rate(options: argparse.Namespace, side: str, peers: int, checks: list[float]
         (Path(folder) / "run.toml").write_text(
             f"[run]\npeers = {peers}\nrounds = {WARMUP + TIMED + 1}\n"
             '[topology]\nkind = "ring"\n[model]\nkind = "external"\n'
-            f'[algorithm]\norder = "{"awc" if side == "hidden" else "atc"}"\n'
+            f'[algorithm]\norder = "{"awc" if side in ("hidden", "gpu") else "atc"}"\n'
             f'[log]\nevery = {WARMUP + TIMED + 1}\nsketch = "off"\n[local]\nthreads = 1\n'
             '[net]\nlisten = "127.0.0.1:0"\nrendezvous = "meet"\nfailure_timeout = 60\n'
         )
@@ -241,7 +283,11 @@ def main() -> None:
         ("alone, plain SGD", ALONE_TARGET, ("wrapped", "plain"), (1, 1)),
         ("hidden, plain SGD", HIDDEN_TARGET, ("hidden", "elsewhere"), (2, 1)),
     ]
-    chosen = [each for each in comparisons if each[0].split(",")[0] in options.only]
+    on_request: list[tuple[str, float, tuple[str, str], tuple[int, int]]] = [
+        ("gpu, without an exchange", HIDDEN_TARGET, ("gpu", "gpu_alone"), (2, 2)),
+        ("gpu_after, without an exchange", HIDDEN_TARGET, ("gpu_after", "gpu_alone"), (2, 2)),
+    ]
+    chosen = [each for each in comparisons + on_request if each[0].split(",")[0] in options.only]
     measured = [compare(options, *each) for each in chosen or comparisons]
     report_times(measured, "comparison", "step", options.json)
 

@@ -2,7 +2,7 @@
 //
 // Backward, a block takes a tile of columns and a run of rows: its kThreads threads are `tile`
 // columns × kThreads / tile row lanes. If one run would leave the GPU idle, there are several, and
-// their sums are added in order.
+// their sums are added by another kernel.
 #include <algorithm>
 #include <bit>
 
@@ -15,7 +15,7 @@ namespace {
 constexpr int kThreads = 256;
 constexpr int kOwn = 4;  // values per thread, forward
 /// Blocks that keep a large GPU busy.
-constexpr int kBlocksWanted = 528;
+constexpr int kBlocksWanted = 528, kMostRuns = 512;
 
 struct Tiling {
   int tile, tiles, runs;
@@ -24,7 +24,7 @@ Tiling tiling(int peers, int rows, int columns) {
   const int tile = static_cast<int>(std::bit_ceil(static_cast<unsigned>(std::min(columns, 32))));
   const int tiles = (columns + tile - 1) / tile, lanes = kThreads / tile;
   const int wanted = kBlocksWanted / std::max(1, std::min(kBlocksWanted, peers * tiles));
-  return {tile, tiles, std::clamp(std::min(wanted, rows / (lanes * 8)), 1, 256)};
+  return {tile, tiles, std::clamp(std::min(wanted, rows / (lanes * 8)), 1, kMostRuns)};
 }
 
 template <class Real>
@@ -90,16 +90,28 @@ __global__ void __launch_bounds__(kThreads) backward_kernel(ColumnArguments<Real
         shared[thread];
 }
 
-/// The gradient of the bias: the sum over the runs.
+constexpr int kSumTile = 32, kSumLanes = kThreads / kSumTile;
+
+/// A block takes kSumTile columns of the matrix of partial sums, and each of its kSumLanes lanes
+/// every kSumLanes-th row.
 template <class Real>
-__global__ void __launch_bounds__(kThreads) add_runs(ColumnArguments<Real> arguments, int runs) {
-  const Columns& c = arguments.columns;
-  const int column = static_cast<int>(blockIdx.x * kThreads + threadIdx.x);
-  if (column >= c.columns) return;
-  const Real* sums = arguments.batch.at(blockIdx.z, c.extra) + column;
+__global__ void __launch_bounds__(kThreads) sum_kernel(Batch<Real> batch, PartialSums sums) {
+  __shared__ Real shared[kThreads];
+  const int thread = static_cast<int>(threadIdx.x);
+  const int i = static_cast<int>(blockIdx.x) * kSumTile + thread % kSumTile;
   Real sum = 0;
-  for (int r = 0; r < runs; ++r) sum += sums[static_cast<std::size_t>(r) * c.columns];
-  arguments.batch.gradient(blockIdx.z)[c.bias + column] = sum;
+  if (i < sums.values) {
+    const Real* partial = batch.at(blockIdx.z, sums.from) + i;
+#pragma unroll 8
+    for (int s = thread / kSumTile; s < sums.count; s += kSumLanes)
+      sum += partial[static_cast<std::size_t>(s) * sums.values];
+  }
+  shared[thread] = sum;
+  __syncthreads();
+  if (thread >= kSumTile || i >= sums.values) return;
+#pragma unroll
+  for (int lane = 1; lane < kSumLanes; ++lane) sum += shared[thread + lane * kSumTile];
+  batch.gradient(blockIdx.z)[sums.to + i] = sum;
 }
 
 }  // namespace
@@ -131,15 +143,22 @@ void activation_and_bias_backward(cudaStream_t stream, const Batch<Real>& batch,
          dim3(static_cast<unsigned>(t.tiles), static_cast<unsigned>(t.runs), peers), kThreads,
          stream, arguments);
   if (c.bias != kNowhere && t.runs > 1)
-    launch(add_runs<Real>,
-           dim3(static_cast<unsigned>(pieces_of(static_cast<std::size_t>(c.columns), kThreads)), 1,
-                peers),
-           kThreads, stream, arguments, t.runs);
+    add_partial_sums(stream, batch,
+                     {.from = c.extra, .to = c.bias, .values = c.columns, .count = t.runs});
 }
 
-#define GOSSAMER_COLUMNS(Real)                                                           \
-  template void add_bias_and_activate(cudaStream_t, const Batch<Real>&, const Columns&); \
-  template void activation_and_bias_backward(cudaStream_t, const Batch<Real>&, const Columns&);
+template <class Real>
+void add_partial_sums(cudaStream_t stream, const Batch<Real>& batch, const PartialSums& sums) {
+  launch(sum_kernel<Real>,
+         dim3(static_cast<unsigned>(pieces_of(static_cast<std::size_t>(sums.values), kSumTile)), 1,
+              static_cast<unsigned>(batch.peers)),
+         kThreads, stream, batch, sums);
+}
+
+#define GOSSAMER_COLUMNS(Real)                                                                  \
+  template void add_bias_and_activate(cudaStream_t, const Batch<Real>&, const Columns&);        \
+  template void activation_and_bias_backward(cudaStream_t, const Batch<Real>&, const Columns&); \
+  template void add_partial_sums(cudaStream_t, const Batch<Real>&, const PartialSums&);
 GOSSAMER_COLUMNS(float)
 GOSSAMER_COLUMNS(double)
 

@@ -152,22 +152,6 @@ struct WeightGradient {
   }
 };
 
-constexpr int kThreads = 256;
-
-/// dW ← Σ of its partial sums, in order.
-template <class Real>
-__global__ void __launch_bounds__(kThreads)
-    add_partials(Batch<Real> batch, std::size_t weights, std::size_t partials, int values,
-                 int splits) {
-  const int i = static_cast<int>(blockIdx.x * kThreads + threadIdx.x);
-  if (i >= values) return;
-  const Real* partial = batch.at(blockIdx.z, partials) + i;
-  Real sum = 0;
-#pragma unroll 8
-  for (int s = 0; s < splits; ++s) sum += partial[static_cast<std::size_t>(s) * values];
-  batch.gradient(blockIdx.z)[weights + i] = sum;
-}
-
 template <class Shape, class Problem>
 void launch_tiled(cudaStream_t stream, const Problem& problem, int peers, int splits) {
   const int even_share = (problem.k + splits - 1) / splits;
@@ -180,10 +164,17 @@ void launch_tiled(cudaStream_t stream, const Problem& problem, int peers, int sp
          Shape::kThreads, stream, problem, splits, share);
 }
 
+constexpr int kLongSum = 128;  // terms from which on several groups of threads share a tile
+
 /// Products of many rows and few columns: the narrower the result, the taller the tile.
 template <class Real, class Problem>
 void launch_tall(cudaStream_t stream, const Problem& problem, int peers) {
-  if (problem.n <= 8) launch_tiled<Tiles<Real, 256, 8, 8>>(stream, problem, peers, 1);
+  const bool is_long = problem.k >= kLongSum;
+  if (problem.n <= 8 && is_long)
+    launch_tiled<Tiles<Real, 128, 8, 16, 4>>(stream, problem, peers, 1);
+  else if (problem.n <= 8) launch_tiled<Tiles<Real, 256, 8, 8>>(stream, problem, peers, 1);
+  else if (problem.n <= 16 && is_long)
+    launch_tiled<Tiles<Real, 128, 16, 16, 2>>(stream, problem, peers, 1);
   else if (problem.n <= 16) launch_tiled<Tiles<Real, 256, 16, 8>>(stream, problem, peers, 1);
   else if (problem.n <= 32) launch_tiled<Tiles<Real, 128, 32>>(stream, problem, peers, 1);
   else launch_tiled<Tiles<Real, 64, 64>>(stream, problem, peers, 1);
@@ -230,14 +221,12 @@ void weight_gradient(const LayerCall<Real>& call, const ConvolutionOperation& c)
       .partials = call.extra,
       .split_up = splits > 1};
   if (c.outputs <= kSmallN)
-    launch_tiled<Tiles<Real, kSmallM, kSmallN, 8>>(call.stream(), problem, peers, splits);
+    launch_tiled<Tiles<Real, kSmallM, kSmallN, 32, 4>>(call.stream(), problem, peers, splits);
   else launch_tiled<Tiles<Real, kSmallM, kLargeN>>(call.stream(), problem, peers, splits);
-  if (splits == 1) return;
-  const int values = problem.m * problem.n;
-  launch(add_partials<Real>,
-         dim3(static_cast<unsigned>(pieces_of(static_cast<std::size_t>(values), kThreads)), 1,
-              static_cast<unsigned>(peers)),
-         kThreads, call.stream(), call.batch, c.weights, call.extra, values, splits);
+  if (splits > 1)
+    add_partial_sums(
+        call.stream(), call.batch,
+        {.from = call.extra, .to = c.weights, .values = problem.m * problem.n, .count = splits});
 }
 
 }  // namespace

@@ -116,26 +116,31 @@ __global__ void __launch_bounds__(kThreads) channel_kernel(NormArguments<Real> a
   sums[1] = shared_b[thread];
 }
 
-/// Threads below `channels`: dshift and dscale of a channel; the others: S₁ and S₂ of a sample and
-/// group.
+/// Blocks below `channels`: dshift and dscale of a channel; a thread of the others: S₁ and S₂ of a
+/// sample and group.
 template <class Real>
 __global__ void __launch_bounds__(kThreads) sums_kernel(NormArguments<Real> a) {
+  __shared__ double shared[kThreads];
   const int channels = a.norm.channels, groups = a.norm.groups, each = a.each();
-  const int index = static_cast<int>(blockIdx.x * kThreads + threadIdx.x);
+  const int block = static_cast<int>(blockIdx.x), thread = static_cast<int>(threadIdx.x);
   const PeerRows<Real> rows = a.batch.rows[blockIdx.z];
   const Real* sums = a.batch.at(blockIdx.z, a.channel_sums);
-  Real first = 0, second = 0;
-  if (index < channels) {
-#pragma unroll 4
-    for (int i = 0; i < a.batch.samples; ++i) {
-      first += sums[2 * (static_cast<std::size_t>(i) * channels + index)];
-      second += sums[2 * (static_cast<std::size_t>(i) * channels + index) + 1];
+  if (block < channels) {
+    double shift = 0, scale = 0;
+    for (int i = thread; i < a.batch.samples; i += kThreads) {
+      const Real* of_sample = sums + 2 * (static_cast<std::size_t>(i) * channels + block);
+      shift += static_cast<double>(of_sample[0]);
+      scale += static_cast<double>(of_sample[1]);
     }
-    rows.gradient[a.norm.shift + index] = first;
-    rows.gradient[a.norm.scale + index] = second;
+    shift = block_sum<kThreads>(shift, shared);
+    scale = block_sum<kThreads>(scale, shared);
+    if (thread != 0) return;
+    rows.gradient[a.norm.shift + block] = static_cast<Real>(shift);
+    rows.gradient[a.norm.scale + block] = static_cast<Real>(scale);
     return;
   }
-  const int place = index - channels;  // sample · groups + group
+  Real first = 0, second = 0;
+  const int place = (block - channels) * kThreads + thread;  // sample · groups + group
   if (place >= a.batch.samples * groups) return;
   const int sample = place / groups, group = place % groups;
   const Real share = Real(1) / static_cast<Real>(a.norm.pixels * each);
@@ -214,7 +219,7 @@ void backward(const LayerCall<Real>& call, const GroupNormOperation& norm) {
   const auto tiles =
       static_cast<unsigned>(pieces_of(channels, static_cast<std::size_t>(arguments.tile)));
   launch(channel_kernel<Real>, dim3(samples, tiles, peers), kThreads, call.stream(), arguments);
-  const auto sums = static_cast<unsigned>(pieces_of(channels + samples * groups, kThreads));
+  const auto sums = static_cast<unsigned>(channels + pieces_of(samples * groups, kThreads));
   launch(sums_kernel<Real>, dim3(sums, 1, peers), kThreads, call.stream(), arguments);
   if (call.layer.input_gradient == kNowhere) return;
   const auto pieces = static_cast<unsigned>(

@@ -85,6 +85,16 @@ void activation_and_bias_backward(cudaStream_t stream, const Batch<Real>& batch,
 /// Values of Columns::extra.
 std::size_t column_extra(int peers, int rows, int columns);
 
+/// Partial sums of a gradient: a matrix [count, values] in each workspace.
+struct PartialSums {
+  std::size_t from = 0;  ///< in the workspace
+  std::size_t to = 0;    ///< in the gradient
+  int values = 0, count = 0;
+};
+/// gradient[to + i] ← the sum of column i, in an order that depends on `count` alone.
+template <class Real>
+void add_partial_sums(cudaStream_t stream, const Batch<Real>& batch, const PartialSums& sums);
+
 /// Copies the current step's samples to the start of each workspace, channels last, and writes
 /// `inputs` from `call`; the optimizer's factors only if `with_rates`.
 template <class Real>

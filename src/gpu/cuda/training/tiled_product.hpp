@@ -3,7 +3,9 @@
 //
 // A block of threads computes a kTileM × kTileN tile of C = A B, each thread 4 × 4 of it. A and B
 // go through shared memory, kTileK of k at a time, and the next values are fetched while these are
-// used.
+// used. A tile of few values and long sums has too few threads to hide the time of its loads: then
+// kGroups groups of threads compute the same tile, each with its part of the kTileK, and their sums
+// are added in order.
 //
 // A Problem has:
 //   m, n, k                    the product's extents
@@ -20,18 +22,21 @@
 
 namespace gossamer::gpu::cuda {
 
-template <class RealType, int kM, int kN, int kK = 16>
+template <class RealType, int kM, int kN, int kK = 16, int kG = 1>
 struct Tiles {
   using Real = RealType;
   static constexpr int kTileM = kM, kTileN = kN, kTileK = kK, kOwn = 4;
-  static constexpr int kThreads = (kM / kOwn) * (kN / kOwn);
+  static constexpr int kGroups = kG, kGroupK = kK / kG;
+  static constexpr int kGroupThreads = (kM / kOwn) * (kN / kOwn), kThreads = kGroupThreads * kG;
   static constexpr int kLoadsA = kM * kTileK / kThreads,
                        kLoadsB = (kN * kTileK + kThreads - 1) / kThreads;
   /// Whether all threads load a value of B; otherwise B's tile is smaller than the block.
   static constexpr bool kAllLoadB = kN * kTileK % kThreads == 0;
   static constexpr int kPad = 4;  // spreads a column over the banks and keeps 16-byte alignment
   static_assert(kThreads % kTileK == 0 && (kThreads % kM == 0 || kM % kThreads == 0) &&
-                kThreads % kN == 0);
+                kThreads % kN == 0 && kM * kTileK % kThreads == 0 && kTileK % kG == 0);
+  static_assert(kAllLoadB || kLoadsB == 1);
+  static_assert(kG == 1 || kN <= kTileK, "the sums of a group take the place of the tile of A");
 };
 
 /// Four neighbouring values of shared memory, at a 16-byte boundary.
@@ -123,12 +128,13 @@ class TileFetch {
   Real a_[Shape::kLoadsA], b_[Shape::kLoadsB];
 };
 
-/// sums[i, j] += Σ_k A[own_m + i, k] B[k, own_n + j] over the tiles.
+/// sums[i, j] += Σ_k A[own_m + i, k] B[k, own_n + j] over the group's part of the tiles.
 template <class Shape, class Real = typename Shape::Real>
-__device__ __forceinline__ void multiply(const SharedTiles<Shape>& tiles, int own_m, int own_n,
-                                         Real (&sums)[Shape::kOwn][Shape::kOwn]) {
+__device__ __forceinline__ void multiply(const SharedTiles<Shape>& tiles, int group, int own_m,
+                                         int own_n, Real (&sums)[Shape::kOwn][Shape::kOwn]) {
 #pragma unroll
-  for (int k = 0; k < Shape::kTileK; ++k) {
+  for (int l = 0; l < Shape::kGroupK; ++l) {
+    const int k = group * Shape::kGroupK + l;
     Real a[Shape::kOwn], b[Shape::kOwn];
     load_four(&tiles.a[k][own_m], a);
     load_four(&tiles.b[k][own_n], b);
@@ -136,6 +142,25 @@ __device__ __forceinline__ void multiply(const SharedTiles<Shape>& tiles, int ow
     for (int i = 0; i < Shape::kOwn; ++i)
 #pragma unroll
       for (int j = 0; j < Shape::kOwn; ++j) sums[i][j] += a[i] * b[j];
+  }
+}
+
+/// The first group's sums += those of the others, in order. All threads of the block call it, when
+/// none reads the tiles any more.
+template <class Shape, class Real = typename Shape::Real>
+__device__ __forceinline__ void add_groups(SharedTiles<Shape>& tiles, int group, int lane,
+                                           Real (&sums)[Shape::kOwn][Shape::kOwn]) {
+  constexpr int kOwn = Shape::kOwn;
+  Real* const shared = &tiles.a[0][0];
+  for (int from = 1; from < Shape::kGroups; ++from) {
+#pragma unroll
+    for (int v = 0; v < kOwn * kOwn; ++v)
+      if (group == from) shared[v * Shape::kGroupThreads + lane] = sums[v / kOwn][v % kOwn];
+    __syncthreads();
+#pragma unroll
+    for (int v = 0; v < kOwn * kOwn; ++v)
+      if (group == 0) sums[v / kOwn][v % kOwn] += shared[v * Shape::kGroupThreads + lane];
+    __syncthreads();
   }
 }
 
@@ -151,8 +176,9 @@ __global__ void __launch_bounds__(Shape::kThreads)
   const int m0 = static_cast<int>(blockIdx.x) * Shape::kTileM,
             n0 = static_cast<int>(blockIdx.y) * Shape::kTileN;
   const int k_begin = split * share, k_end = min(problem.k, k_begin + share);
-  const int own_m = thread / (Shape::kTileN / kOwn) * kOwn,
-            own_n = thread % (Shape::kTileN / kOwn) * kOwn;
+  const int group = thread / Shape::kGroupThreads, lane = thread % Shape::kGroupThreads;
+  const int own_m = lane / (Shape::kTileN / kOwn) * kOwn,
+            own_n = lane % (Shape::kTileN / kOwn) * kOwn;
 
   TileFetch<Shape, Problem> next(problem, m0, n0, k_end);
   typename Shape::Real sums[kOwn][kOwn] = {};
@@ -162,11 +188,13 @@ __global__ void __launch_bounds__(Shape::kThreads)
   for (int k0 = k_begin; k0 < k_end; k0 += Shape::kTileK) {
     const bool more = k0 + Shape::kTileK < k_end;
     if (more) next.fetch(k0 + Shape::kTileK);
-    multiply(tiles, own_m, own_n, sums);
+    multiply(tiles, group, own_m, own_n, sums);
     __syncthreads();
     if (more) next.write(tiles);
     __syncthreads();
   }
+  if constexpr (Shape::kGroups > 1) add_groups(tiles, group, lane, sums);
+  if (group > 0) return;
 #pragma unroll
   for (int i = 0; i < kOwn; ++i)
 #pragma unroll
