@@ -6,6 +6,8 @@
 #include <charconv>
 #include <numeric>
 
+#include "base/printable.hpp"
+
 namespace gossamer {
 namespace {
 
@@ -25,7 +27,7 @@ std::string_view without_spaces(std::string_view item) {
 
 Result<std::vector<int>> parse_ids(std::string_view text, const std::string& origin) {
   const Error error = invalid_error(
-      fmt::format("{}: '{}' is not a peer id; use the form 3, 0,1 or 0-3", origin, text));
+      fmt::format("{}: '{}' is not a peer id; use the form 3, 0,1 or 0-3", origin, excerpt(text)));
   std::vector<int> ids;
   for (std::size_t begin = 0; begin <= text.size();) {
     const std::size_t end = std::min(text.find(',', begin), text.size());
@@ -41,7 +43,8 @@ Result<std::vector<int>> parse_ids(std::string_view text, const std::string& ori
   }
   std::ranges::sort(ids);
   if (const auto twice = std::ranges::adjacent_find(ids); twice != ids.end())
-    return invalid_error(fmt::format("{}: '{}' names peer {} twice", origin, text, *twice));
+    return invalid_error(
+        fmt::format("{}: '{}' names peer {} twice", origin, excerpt(text), *twice));
   return ids;
 }
 

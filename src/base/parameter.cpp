@@ -24,13 +24,16 @@ bool parse_number(const std::string& text, Number& number) {
   return error == std::errc() && end == text.data() + text.size();
 }
 
+/// The items of "[a, b]" or "a, b"; a comma in quotes is part of its item.
 std::vector<std::string> split_list(std::string text) {
   if (!text.empty() && text.front() == '[' && text.back() == ']')
     text = text.substr(1, text.size() - 2);
   std::vector<std::string> items;
   std::size_t begin = 0;
   while (begin <= text.size() && !trimmed(text).empty()) {
-    const std::size_t end = std::min(text.find(',', begin), text.size());
+    std::size_t end = begin;
+    for (bool quoted = false; end < text.size() && (quoted || text[end] != ','); ++end)
+      quoted = quoted != (text[end] == '"');
     std::string item = trimmed(std::string_view(text).substr(begin, end - begin));
     if (item.size() >= 2 && item.front() == '"' && item.back() == '"')
       item = item.substr(1, item.size() - 2);

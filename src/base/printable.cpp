@@ -50,4 +50,13 @@ std::string printable(std::string_view text) {
   return result;
 }
 
+std::string excerpt(std::string_view text) {
+  std::size_t end = 60;
+  if (text.size() <= end) return std::string(text);
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
+  std::string cut(text.substr(0, end));
+  cut += "…";
+  return cut;
+}
+
 }  // namespace gossamer

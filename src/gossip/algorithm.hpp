@@ -168,6 +168,15 @@ class Algorithm {
   }
 };
 
+/// Local steps of a node in a round. `batches_per_epoch()`: of the node's shard; it is called only
+/// if a round is of epochs.
+template <class Batches>
+std::uint64_t local_steps_of_round(const Algorithm& algorithm, Batches batches_per_epoch) {
+  const int epochs = algorithm.epochs_per_round();
+  return epochs > 0 ? static_cast<std::uint64_t>(epochs) * batches_per_epoch()
+                    : static_cast<std::uint64_t>(algorithm.steps_per_round());
+}
+
 struct AlgorithmKind {
   std::string name;
   std::string summary;

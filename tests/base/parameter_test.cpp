@@ -63,6 +63,12 @@ TEST_CASE("text is read as the parameter's type") {
         std::vector<std::int64_t>{1, 2});
   CHECK(std::get<std::vector<std::int64_t>>(*parse_value(specs[4], "64")) ==
         std::vector<std::int64_t>{64});
+  const ParameterSpec texts{"texts", ParameterType::text_list, {}, {}};
+  using Texts = std::vector<std::string>;
+  CHECK(std::get<Texts>(*parse_value(texts, R"(["0-3", "4: 0-2,4-6"])")) ==
+        Texts{"0-3", "4: 0-2,4-6"});
+  CHECK(std::get<Texts>(*parse_value(texts, "a, b")) == Texts{"a", "b"});
+  CHECK(std::get<Texts>(*parse_value(texts, R"("a,b)")) == Texts{R"("a,b)"});
   CHECK_FALSE(parse_value(specs[0], "1.5").ok());
   CHECK_FALSE(parse_value(specs[0], "").ok());
 }

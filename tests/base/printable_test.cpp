@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+using gossamer::excerpt;
 using gossamer::printable;
 
 TEST_CASE("text of any language, and line ends, stay as they are") {
@@ -27,4 +28,12 @@ TEST_CASE("bytes that are no UTF-8 are replaced one by one") {
   CHECK(printable("\xf4\x90\x80\x80") == "????");  // above the last character
   CHECK(printable("a\xe2\x82") == "a??");          // cut short
   CHECK(printable("\xff\xfe") == "??");
+}
+
+TEST_CASE("an excerpt ends with a whole character") {
+  const std::string text(58, 'a');
+  CHECK(excerpt(text + "bc") == text + "bc");
+  CHECK(excerpt(text + "bcd") == text + "bc…");
+  CHECK(excerpt(text + "béé") == text + "b…");
+  CHECK(excerpt(std::string(100, '\x80')) == "…");
 }

@@ -75,7 +75,12 @@ TEST_CASE("donors: the nearest neighbour that has rows, and the one that gives t
   }
   CHECK_FALSE(donors.next(2, 0));
   CHECK_FALSE(donors.next(0, 11));
-  CHECK(donors.receivers(2, 1, 10) == std::vector{1});
+  REQUIRE(donors.receivers(2, 1, 10).size() == 1);
+  CHECK(donors.receivers(2, 1, 10)[0].peer == 1);
+  CHECK(donors.receivers(2, 1, 10)[0].round == 10);
+  CHECK(donors.gives(2, 1, 10));
+  CHECK_FALSE(donors.gives(2, 1, 9));
+  CHECK_FALSE(donors.gives(1, 2, 10));
   CHECK(donors.receivers(2, 11, 99).empty());
 
   // Of three that stay, each gives to as many.
@@ -92,7 +97,9 @@ TEST_CASE("peers that join and leave average as the iteration with their donors'
                            "random_matching", "star"})
     for (const Texts& participants :
          {Texts{"0-3", "6: 0-11", "14: 0-6"}, Texts{"1,4,7", "3: 4", "9: 0-11", "10: 4,5"},
-          Texts{"0-11", "5: 2,3", "11: 0-11"}}) {
+          Texts{"0-11", "5: 2,3", "11: 0-11"},
+          // The rows for the second joining arrive before the peer has begun the first.
+          Texts{"0-11", "1: 0,1", "3: 0-11", "4: 0,1", "6: 0-3", "7: 1", "8: 0-11"}}) {
       CAPTURE(kind);
       CAPTURE(participants.back());
       Network network(changing(kind, 12, participants), 5);

@@ -200,10 +200,17 @@ TEST_CASE(
       {"on a channel that there is not",
        [](Meeting& m) {
          gossip::Chunk chunk = m.sound.chunk(kHostile, 0, kBad, 0, kChunk);
+         chunk.header.channel = 4;
+         m.send(0, std::move(chunk));
+       },
+       "there are 4 channels"},
+      {"as rows of a change of participants that there is not",
+       [](Meeting& m) {
+         gossip::Chunk chunk = m.sound.chunk(kHostile, 0, kBad, 0, kChunk);
          chunk.header.channel = 3;
          m.send(0, std::move(chunk));
        },
-       "there are 2 channels"},
+       "rows that it does not give this peer"},
       {"a word of another policy",
        [](Meeting& m) {
          gossip::Chunk chunk = m.sound.chunk(kHostile, 0, kBad, 0, kChunk);

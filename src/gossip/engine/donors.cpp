@@ -66,12 +66,27 @@ std::optional<Donors::Joining> Donors::next(int peer, Round t) const {
   return std::nullopt;
 }
 
-std::vector<int> Donors::receivers(int donor, Round first, Round last) const {
-  std::vector<int> receivers;
+std::optional<Donors::Joining> Donors::last(int peer, Round t) const {
+  std::optional<Joining> joining;
+  for (const Change& change : changes_)
+    if (const auto found = change.donors.find(peer);
+        change.first <= t && found != change.donors.end())
+      joining = {change.first, found->second};
+  return joining;
+}
+
+std::vector<Donors::Receiver> Donors::receivers(int donor, Round first, Round last) const {
+  std::vector<Receiver> receivers;
   for (const Change& change : changes_)
     for (const auto& [peer, from] : change.donors)
-      if (from == donor && first <= change.first && change.first <= last) receivers.push_back(peer);
+      if (from == donor && first <= change.first && change.first <= last)
+        receivers.push_back({change.first, peer});
   return receivers;
+}
+
+bool Donors::gives(int donor, int peer, Round t) const {
+  const std::optional<Joining> joining = last(peer, t);
+  return joining && joining->round == t && joining->donor == donor;
 }
 
 }  // namespace gossamer::gossip

@@ -25,9 +25,17 @@ class Donors {
     int donor = 0;
   };
   std::optional<Joining> next(int peer, Round t) const;
-  /// The peers that `donor` gives its rows to with the changes in rounds first … last, ascending
-  /// within a change.
-  std::vector<int> receivers(int donor, Round first, Round last) const;
+  /// The last change in round t or before in which the peer joins.
+  std::optional<Joining> last(int peer, Round t) const;
+  /// A peer that is given rows with the change in `round`.
+  struct Receiver {
+    Round round = 0;
+    int peer = 0;
+  };
+  /// The peers that `donor` gives its rows to with the changes in rounds first … last, ascending.
+  std::vector<Receiver> receivers(int donor, Round first, Round last) const;
+  /// Whether `donor` gives `peer` its rows with a change in round t.
+  bool gives(int donor, int peer, Round t) const;
 
  private:
   struct Change {

@@ -4,33 +4,35 @@
 
 namespace gossamer::gossip {
 
+Participation::Participation(Exchange& exchange, const Algorithm& algorithm, Node& node,
+                             const Donors& donors)
+    : exchange_(exchange), algorithm_(algorithm), node_(node), donors_(donors) {
+  starting_rows().is_donor = [this](int from, Round t) {
+    return donors_.gives(from, node_.id(), t);
+  };
+}
+
 Round Participation::next_round(Round t, Round end) const {
   return std::min(participants().next_round(node_.id(), t).value_or(end), end);
 }
 
 std::uint64_t Participation::steps_of_round() const {
-  const int epochs = algorithm_.epochs_per_round();
-  return epochs > 0 ? static_cast<std::uint64_t>(epochs) * node_.batches_per_epoch(node_.id())
-                    : static_cast<std::uint64_t>(algorithm_.steps_per_round());
-}
-
-void Participation::expect_donor(Round t) {
-  const auto joining = donors_.next(node_.id(), t);
-  node_.endpoint().expect_state_from(joining ? std::optional(joining->donor) : std::nullopt,
-                                     /*soon=*/false);
+  return local_steps_of_round(algorithm_, [this] { return node_.batches_per_epoch(node_.id()); });
 }
 
 task<Participation::Wait> Participation::await_rows(Round t, Membership* membership,
                                                     std::function<bool()> stops) {
   Endpoint& endpoint = node_.endpoint();
-  const int donor = donors_.next(node_.id(), t)->donor;
-  expect_donor(t);
-  if (membership != nullptr) membership->set_wait(t);
-  const auto has_rows = [&] {
-    return endpoint.messenger().has_chunk(donor, endpoint.state_channel());
-  };
+  // Rounds between that one and t are left out.
+  const Donors::Joining joining = *donors_.last(node_.id(), t);
+  starting_rows().drop_before(joining.round);
+  if (membership != nullptr) membership->set_wait(joining.round);
+  const auto given_by = [&] { return starting_rows().given_by(joining.donor); };
+  const auto has_rows = [&] { return given_by() == joining.round; };
   const auto donor_is_missed = [&] {
-    return membership != nullptr && !endpoint.view().is_present(donor, t) &&
+    if (membership == nullptr) return false;
+    if (given_by().value_or(joining.round) > joining.round) return true;
+    return !endpoint.view().is_present(joining.donor, joining.round) &&
            membership->wait().others_have_begun();
   };
   waits_ = true;
@@ -38,28 +40,27 @@ task<Participation::Wait> Participation::await_rows(Round t, Membership* members
   waits_ = false;
   if (stops()) co_return Wait::stopped;
   if (!has_rows()) co_return Wait::donor_lost;
-  const bool taken = co_await take_rows(donor, t);
+  const bool taken = co_await take_rows(joining);
   if (!taken) co_return Wait::donor_lost;
   endpoint.begin_at(t);
   if (membership != nullptr) membership->set_wait(std::nullopt);
-  expect_donor(t + 1);
+  pass(t);
   co_return Wait::taken;
 }
 
 /// Returns false if the donor is lost before all rows have arrived.
-task<bool> Participation::take_rows(int donor, Round t) {
-  Endpoint& endpoint = node_.endpoint();
-  endpoint.expect_state_from(donor, /*soon=*/true);
-  const bool whole = co_await node_.receive_state(donor);
-  endpoint.expect_state_from(std::nullopt);
+task<bool> Participation::take_rows(const Donors::Joining& joining) {
+  const bool whole = co_await node_.receive_state(
+      joining.donor, exchange_.options().given_channel(), joining.round);
   if (!whole) co_return false;
-  node_.set_steps_done(t * steps_of_round());
+  node_.set_steps_done(joining.round * steps_of_round());
   co_await node_.reinitialise_rows();
   co_await node_.reset_optimizer();
   co_return true;
 }
 
 task<bool> Participation::begin_round(Round last, Round t, Membership* membership) {
+  pass(t);
   give_rows(last + 1, t);
   if (membership != nullptr) membership->wait().announce(t);
   if (!node_.conserves_sums()) co_return false;
@@ -68,8 +69,9 @@ task<bool> Participation::begin_round(Round last, Round t, Membership* membershi
 }
 
 void Participation::give_rows(Round first, Round last) {
-  for (const int receiver : donors_.receivers(node_.id(), first, last))
-    if (node_.endpoint().view().is_present(receiver, last)) node_.send_state(receiver);
+  for (const auto [round, receiver] : donors_.receivers(node_.id(), first, last))
+    if (node_.endpoint().view().is_present(receiver, last))
+      node_.send_state(receiver, exchange_.options().given_channel(), round);
 }
 
 }  // namespace gossamer::gossip

@@ -18,11 +18,16 @@ namespace gossamer::gossip {
 class Participation {
  public:
   /// All references outlive it.
-  Participation(Exchange& exchange, const Algorithm& algorithm, Node& node, const Donors& donors)
-      : exchange_(exchange), algorithm_(algorithm), node_(node), donors_(donors) {}
+  Participation(Exchange& exchange, const Algorithm& algorithm, Node& node, const Donors& donors);
 
   const topology::Participants& participants() const { return exchange_.schedule().participants(); }
   bool takes_part(Round t) const { return participants().takes_part(node_.id(), t); }
+  /// Whether the peer cannot begin round t with its rows, which are those after `rows_after`
+  /// rounds: it takes no part, or took none in a round between.
+  bool needs_rows(Round rows_after, Round t) const {
+    return !takes_part(t) ||
+           participants().missed(node_.id(), t) > participants().missed(node_.id(), rows_after);
+  }
   bool counts_after(Round rounds) const { return participants().counts_after(node_.id(), rounds); }
   /// The first round from t on in which the peer takes part, `end` at the latest.
   Round next_round(Round t, Round end) const;
@@ -32,17 +37,17 @@ class Participation {
     return participants().missed(node_.id(), begun) * steps_of_round();
   }
 
-  /// The rows of the donor with which the peer joins in round t or later may arrive from now on,
-  /// before the peer waits for them.
-  void expect_donor(Round t);
+  /// The peer is in round t, or after it: it does not take rows that are given with changes before
+  /// or in that round. (Those of later changes may arrive before it waits for them.)
+  void pass(Round t) { starting_rows().drop_before(t + 1); }
   /// What became of a wait for rows.
   enum class Wait {
     taken,       ///< the node has the donor's rows; what is not transferred was reinitialised
     donor_lost,  ///< others have begun the round, and the donor is not there to give its rows
     stopped
   };
-  /// Waits for the rows with which the peer joins in round t. `stops`: asked when it wakes; see
-  /// wake().
+  /// Waits for the rows with which the peer begins round t: those that it is given with the change
+  /// in which it joins. `stops`: asked when it wakes; see wake().
   task<Wait> await_rows(Round t, Membership* membership, std::function<bool()> stops);
   /// A wait asks again whether it is to stop.
   void wake() {
@@ -61,8 +66,9 @@ class Participation {
   void give_rows(Round first, Round last);
 
  private:
+  StartingRows& starting_rows() { return node_.endpoint().starting_rows(); }
   std::uint64_t steps_of_round() const;
-  task<bool> take_rows(int donor, Round t);
+  task<bool> take_rows(const Donors::Joining& joining);
 
   Exchange& exchange_;
   const Algorithm& algorithm_;

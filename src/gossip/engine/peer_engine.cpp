@@ -15,9 +15,7 @@ PeerEngine::PeerEngine(Exchange& exchange, const Algorithm& algorithm, int id, N
       options_(options),
       hooks_(hooks),
       node_(exchange, id, options.peers, algorithm.rows(exchange.schedule()), memory_),
-      participation_(exchange, algorithm, node_, donors) {
-  participation_.expect_donor(0);
-}
+      participation_(exchange, algorithm, node_, donors) {}
 
 void PeerEngine::tolerate_loss(Membership::Options plan) {
   membership_.emplace(exchange_, node_, std::move(plan));
@@ -31,7 +29,6 @@ Membership& PeerEngine::membership() {
 void PeerEngine::begin_at(Round round) {
   round_ = begun_ = round;
   node_.endpoint().begin_at(round);
-  participation_.expect_donor(round);
 }
 
 void PeerEngine::restore(const PeerState& state) {
@@ -70,15 +67,16 @@ task<void> PeerEngine::run() {
     if (reinitialises_) co_await node_.reinitialise_rows();
     co_await record();
   }
-  bool has_rows = joins_ || participation_.counts_after(round_);
+  rows_after_ = joins_ || participation_.counts_after(round_) ? round_ : round_ - 1;
   while (round_ < last()) {
-    if (!has_rows || !participation_.takes_part(round_)) {
-      has_rows = co_await wait_to_take_part();
-      if (!has_rows) co_return;
+    if (participation_.needs_rows(rows_after_, round_)) {
+      const bool goes_on = co_await wait_to_take_part();
+      if (!goes_on) co_return;
+      rows_after_ = round_;
       continue;
     }
     const Round last_begun = begun_ > 0 ? begun_ - 1 : 0;
-    begun_ = round_ + 1;
+    begun_ = rows_after_ = round_ + 1;
     bool reinitialised = false;
     if (membership_) reinitialised = co_await membership_->begin_round(round_);
     if (participation_.changes(last_begun, round_)) {
@@ -115,7 +113,7 @@ task<void> PeerEngine::run() {
 task<bool> PeerEngine::join_network() {
   const Round first = co_await membership_->await_admission();
   round_ = begun_ = first;
-  participation_.expect_donor(first + 1);
+  participation_.pass(first);
   if (!hooks_.joined(*this)) co_return false;
   if (participation_.takes_part(first)) co_await record();
   co_return true;

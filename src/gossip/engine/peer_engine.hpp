@@ -145,7 +145,8 @@ class PeerEngine {
   Participation participation_;
   std::optional<Membership> membership_;
   Round round_ = 0;
-  Round begun_ = 0;  ///< the rounds before are done, or under way, or left out
+  Round begun_ = 0;       ///< the rounds before are done, or under way, or left out
+  Round rows_after_ = 0;  ///< the rounds after which the node has its rows
   bool joins_ = false, finished_ = false;
   bool reinitialises_ =
       false;  ///< rows that account for messages under way, before the first round

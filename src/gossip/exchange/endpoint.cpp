@@ -11,7 +11,8 @@ Endpoint::Endpoint(const ProcessContext& process, int peer, Adversary* adversary
       coded_(process, messenger_, view_),
       mixer_(make_mixer({process, messenger_, view_, coded_, adversary})),
       watch_(process, messenger_),
-      largest_lead_(mixer_->largest_lead()) {}
+      largest_lead_(mixer_->largest_lead()),
+      starting_rows_(messenger_, process.options) {}
 
 Status Endpoint::deliver(Chunk chunk) {
   const ChunkHeader header = chunk.header;
@@ -20,12 +21,12 @@ Status Endpoint::deliver(Chunk chunk) {
                ? on_membership_message(header)
                : protocol_error(header, "a membership message in a run that tolerates no loss");
   if (header.control == ControlMessage::waiting)
-    return watch_.on_waiting(header, expects_soon_ ? donor_ : std::nullopt);
-  if (header.channel == state_channel()) {
-    if (header.from == donor_) return messenger_.deliver(std::move(chunk));
-    return {};
-  }
+    return watch_.on_waiting(header, starting_rows_.donor());
+  if (header.channel == process_.options.requested_channel())
+    return starting_rows_.deliver(std::move(chunk));
   if (!view_.is_present(header.from)) return {};  // sent before the loss
+  if (header.channel == process_.options.given_channel())
+    return starting_rows_.deliver(std::move(chunk));
   if (header.control != ControlMessage::none) return mixer_->on_control_message(header);
   GOSSAMER_TRY_STATUS(check_lead(header));
   GOSSAMER_TRY_STATUS(mixer_->on_chunk(header));
@@ -76,14 +77,6 @@ void Endpoint::on_link_restored(int peer, Round first) {
   view_.restore(peer, first);
   messenger_.reopen(peer);
   mixer_->on_link_restored(peer, first);
-}
-
-void Endpoint::expect_state_from(std::optional<int> donor, bool soon) {
-  expects_soon_ = soon;
-  if (donor_ == donor) return;
-  if (donor_) messenger_.inbox(*donor_, state_channel()).close();
-  donor_ = donor;
-  if (donor_) messenger_.inbox(*donor_, state_channel()).reopen();
 }
 
 void Endpoint::begin_at(Round first) {

@@ -10,6 +10,7 @@
 
 #include "gossip/exchange/catch_up.hpp"
 #include "gossip/exchange/row_watch.hpp"
+#include "gossip/exchange/starting_rows.hpp"
 #include "gossip/messaging/coded_messenger.hpp"
 #include "gossip/messaging/messenger.hpp"
 #include "gossip/mixing/mixer.hpp"
@@ -31,6 +32,7 @@ class Endpoint {
   PeerView& view() { return view_; }
   Mixer& mixer() { return *mixer_; }
   CatchUpPlan& catch_ups() { return catch_ups_; }
+  StartingRows& starting_rows() { return starting_rows_; }
 
   // ---- events
   /// A chunk for this peer has arrived. An error names the protocol violation.
@@ -43,18 +45,9 @@ class Endpoint {
   /// begun.
   void on_link_restored(int peer, Round first);
   /// RowWatch::on_tick().
-  void on_tick(Time counted) {
-    watch_.on_tick(counted, round_, expects_soon_ ? donor_ : std::nullopt);
-  }
+  void on_tick(Time counted) { watch_.on_tick(counted, round_, starting_rows_.donor()); }
   /// Receives the membership messages; without a receiver they are protocol violations.
   std::function<Status(const ChunkHeader&)> on_membership_message;
-
-  // ---- rows for a joining peer
-  /// The channel of the rows that a donor sends, as messages of round 0.
-  Channel state_channel() const { return static_cast<Channel>(process_.options.channels.size()); }
-  /// Accepts rows of `donor` on the state channel, and drops those of other peers. `soon`: the
-  /// deadline for rows counts.
-  void expect_state_from(std::optional<int> donor, bool soon = true);
 
   // ---- rounds
   /// `first` is this peer's first round, of a resumed run, of a run that it joins, or after rounds
@@ -98,8 +91,7 @@ class Endpoint {
   RowWatch watch_;
   std::optional<Round> largest_lead_;  ///< Mixer::largest_lead()
   CatchUpPlan catch_ups_;
-  std::optional<int> donor_;
-  bool expects_soon_ = false;
+  StartingRows starting_rows_;
   Round round_ = 0;
   Round minimum_next_ = 0;
   Round rounds_left_out_ = 0;

@@ -49,8 +49,8 @@ Status Exchange::deliver(Chunk chunk) {
   const ChunkHeader header = chunk.header;
   Endpoint* const receiver = find(header.to);
   if (receiver == nullptr) return protocol_error(header, "that peer does not live here");
-  if (header.channel > options_.channels.size())
-    return protocol_error(header, fmt::format("there are {} channels", options_.channels.size()));
+  if (header.channel >= options_.channel_count())
+    return protocol_error(header, fmt::format("there are {} channels", options_.channel_count()));
   // The round proposed for a restored link may lie beyond the last one.
   if (header.round >
       options_.rounds + (header.control == ControlMessage::none ? 0 : kLargestMargin + 1))

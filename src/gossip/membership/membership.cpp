@@ -246,10 +246,10 @@ Membership::DonorSearch Membership::donor_search() const {
 void Membership::request_state() {
   const auto found = std::ranges::find_if(
       links_, [](const auto& entry) { return entry.second.up && entry.second.peers_round; });
-  endpoint_.expect_state_from(std::nullopt);
+  endpoint_.starting_rows().request_from(std::nullopt);
   if (found == links_.end()) return;
   donor_ = found->first;
-  endpoint_.expect_state_from(donor_);
+  endpoint_.starting_rows().request_from(donor_);
   send_control(*donor_, ControlMessage::request_state, 0);
   change_.notify();
 }
@@ -259,7 +259,8 @@ task<Round> Membership::await_admission() {
   while (true) {
     while (!donor_) co_await change_.next();
     const int donor = *donor_;
-    const bool whole = co_await node_.receive_state(donor);
+    const bool whole =
+        co_await node_.receive_state(donor, exchange_.options().requested_channel(), 0);
     if (!whole) continue;
     while (donor_ == donor && !start_) co_await change_.next();
     if (donor_ != donor) continue;
@@ -277,7 +278,7 @@ void Membership::complete_join(const StartPoint& start) {
   options_.message(fmt::format("peer {} joins in round {}", endpoint_.peer(), start.round));
   joining_ = false;
   const int donor = *std::exchange(donor_, std::nullopt);
-  endpoint_.expect_state_from(std::nullopt);
+  endpoint_.starting_rows().request_from(std::nullopt);
   endpoint_.begin_at(start.round - 1);  // the round of the start point has not begun
   activate(donor, start.round);
   synchronise_links(start.round);
@@ -302,7 +303,7 @@ task<bool> Membership::begin_round(Round t) {
   // The next round may be one that is left out, and is known to be by this peer only.
   if (catch_ups_.any_to_come()) co_return due;
   for (const int neighbour : std::exchange(joining_neighbours_, {})) {
-    node_.send_state(neighbour);
+    node_.send_state(neighbour, exchange_.options().requested_channel(), 0);
     propose(neighbour, endpoint_.earliest_next(), node_.steps_done());
   }
   co_return due;

@@ -151,9 +151,20 @@ task<bool> Messenger::receive_whole(int from, Round t, Channel channel, std::spa
   co_return true;
 }
 
-bool Messenger::has_chunk(int from, Channel channel) const {
+std::optional<Round> Messenger::first_round(int from, Channel channel) const {
   const auto found = inboxes_.find({from, channel});
-  return found != inboxes_.end() && !found->second.chunks.empty();
+  if (found == inboxes_.end() || found->second.chunks.empty()) return std::nullopt;
+  return found->second.chunks.front().header.round;
+}
+
+void Messenger::drop_before(int from, Channel channel, Round first) {
+  while (first_round(from, channel).value_or(first) < first)
+    inbox(from, channel).chunks.pop_front();
+}
+
+void Messenger::drop_before(Channel channel, Round first) {
+  for (const auto& [key, inbox] : inboxes_)
+    if (key.second == channel) drop_before(key.first, channel, first);
 }
 
 void Messenger::notify() {

@@ -73,8 +73,11 @@ class Messenger {
   /// For consumers that take chunks themselves. The reference stays valid.
   Inbox& inbox(int from, Channel channel) { return inboxes_[{from, channel}]; }
 
-  /// Whether a chunk of `from` waits on `channel`.
-  bool has_chunk(int from, Channel channel) const;
+  /// The round of the first chunk of `from` that waits on `channel`, if one does.
+  std::optional<Round> first_round(int from, Channel channel) const;
+  /// Drops the chunks of rounds before `first` that wait on `channel`, of `from` or of all peers.
+  void drop_before(int from, Channel channel, Round first);
+  void drop_before(Channel channel, Round first);
 
   /// co_await messenger.wait_event(): until a chunk has arrived or notify() was called since the
   /// last wait_event(), so an event between a look at the inboxes and the wait is not missed. May

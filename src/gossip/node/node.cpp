@@ -78,20 +78,20 @@ task<void> Node::receive_coded(int from, Round t, int k, std::span<float> into) 
   times_.wait_seconds += std::max(0.0, seconds - (endpoint_.mix_seconds() - mixing));
 }
 
-void Node::send_state(int to) {
+void Node::send_state(int to, Channel channel, Round t) {
   for (std::size_t k = 0; k < specs_.size(); ++k)
     if (specs_[k].is_transferred())
-      endpoint_.messenger().send_copy(to, 0, endpoint_.state_channel(), row(static_cast<int>(k)));
+      endpoint_.messenger().send_copy(to, t, channel, row(static_cast<int>(k)));
 }
 
-task<bool> Node::receive_state(int donor) {
+task<bool> Node::receive_state(int donor, Channel channel, Round t) {
   bool whole = true;
   forget_copy();
   for (std::size_t k = 0; k < specs_.size() && whole; ++k)
     if (specs_[k].is_transferred()) {
       const std::span<float> row = this->row(static_cast<int>(k));
-      whole = co_await endpoint_.messenger().receive_whole(donor, 0, endpoint_.state_channel(), row,
-                                                           Combine::replace);
+      whole =
+          co_await endpoint_.messenger().receive_whole(donor, t, channel, row, Combine::replace);
     }
   co_return whole;
 }

@@ -87,10 +87,11 @@ class Node : public NodeTraining {
   task<void> receive_coded(int from, Round t, int k, std::span<float> into);
 
   // ---- for membership
-  /// Sends copies of the rows that a joining peer starts with (RowSpec::Rejoin::from_donor).
-  void send_state(int to);
-  /// Waits for the rows of `donor`, and takes them; false if it is lost before all have arrived.
-  task<bool> receive_state(int donor);
+  /// Sends copies of the rows that a joining peer starts with (RowSpec::Rejoin::from_donor), on a
+  /// channel of StartingRows, as messages of round t.
+  void send_state(int to, Channel channel, Round t);
+  /// Waits for such rows of `donor`, and takes them; false if it is lost before all have arrived.
+  task<bool> receive_state(int donor, Channel channel, Round t);
 
   // ---- for the engine
   Endpoint& endpoint() { return endpoint_; }

@@ -37,9 +37,9 @@ struct ExchangeOptions {
                                  ///< beyond the usual time of arrival
   std::size_t chunk_values = 1 << 18;  ///< largest number of values in a chunk: 1 MiB
   std::vector<ChannelSpec> channels =
-      std::vector<ChannelSpec>(1);  ///< of the rows that may be mixed or sent; one more channel
-                                    ///< is for the rows sent to a joining peer, and chunks of
-                                    ///< others are refused
+      std::vector<ChannelSpec>(1);  ///< of the rows that may be mixed or sent; two more are for
+                                    ///< the rows with which a peer begins, and chunks of others
+                                    ///< are refused
   std::function<int(int peer)> gpu_of = [](int) {
     return 0;
   };  ///< the GPU of the device on which a hosted peer's rows lie
@@ -54,6 +54,12 @@ struct ExchangeOptions {
                                   ///< messages beyond kLargestMargin
   Time row_limit = Time(0);     ///< RowDeadline's, in a network; 0: rows are waited for without end
   float largest_value = 1e18F;  ///< bound on the magnitude of values sent between peers; finite
+
+  /// StartingRows' channels: of rows that a joining peer asks for, and of rows that a peer is given
+  /// with a change of participants.
+  Channel requested_channel() const { return static_cast<Channel>(channels.size()); }
+  Channel given_channel() const { return static_cast<Channel>(channels.size() + 1); }
+  std::size_t channel_count() const { return channels.size() + 2; }
 };
 
 /// Whether mixed rows travel as messages of a codec that does not keep every bit.

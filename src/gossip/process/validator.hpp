@@ -63,7 +63,7 @@ class Validator {
                      std::span<const int> to);
   std::uint64_t tag_of(int peer, Round t, Channel channel) const;
   std::uint64_t peer_count() const { return static_cast<std::uint64_t>(*hosted_.rbegin()) + 1; }
-  std::uint64_t channel_count() const { return options_.channels.size() + 1; }
+  std::uint64_t channel_count() const { return options_.channel_count(); }
 
   const ExchangeOptions& options_;
   Compute& compute_;

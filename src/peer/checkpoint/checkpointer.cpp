@@ -23,7 +23,7 @@ Status Checkpointer::add(NodeSnapshot node) {
   if (pending.nodes.contains(node_id)) pending.writer.reset();
   if (status.ok() && pending.writer) status = add(node, pending);
   pending.nodes.insert(node_id);
-  const bool complete = pending.nodes.size() == setup_.counted(request_.hosted, node.round).size();
+  const bool complete = pending.nodes.size() == pending.due;
   if (status.ok() && pending.writer && complete) status = commit(pending);
   if (!status.ok()) pending.writer.reset();
   // A node that joined after the others has no state of earlier rounds, so their checkpoints can
@@ -35,6 +35,8 @@ Status Checkpointer::add(NodeSnapshot node) {
 }
 
 Status Checkpointer::begin(gossip::Round round, PendingCheckpoint& pending) {
+  std::vector<int> nodes = setup_.counted(request_.hosted, round);
+  pending.due = nodes.size();
   std::error_code error;
   fs::create_directories(request_.folder, error);
   if (error)
@@ -42,7 +44,7 @@ Status Checkpointer::begin(gossip::Round round, PendingCheckpoint& pending) {
         fmt::format("cannot create the folder {}: {}", request_.folder.string(), error.message()));
   request_.disk->sync_path(request_.folder.parent_path());
   GOSSAMER_TRY(pending.writer, CheckpointWriter::create(
-                                   setup_, setup_.counted(request_.hosted, round),
+                                   setup_, std::move(nodes),
                                    checkpoint_path(request_.folder, round, request_.hosted.front()),
                                    *request_.disk));
   Manifest& manifest = pending.manifest;

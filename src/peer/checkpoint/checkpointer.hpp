@@ -49,6 +49,7 @@ class Checkpointer {
     std::unique_ptr<CheckpointWriter> writer;  ///< null after a failure
     Manifest manifest;
     std::set<int> nodes;  ///< added so far
+    std::size_t due = 0;  ///< how many make it complete
   };
 
   Status begin(gossip::Round round, PendingCheckpoint& pending);

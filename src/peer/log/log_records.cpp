@@ -8,6 +8,8 @@
 #include <span>
 #include <string_view>
 
+#include "base/printable.hpp"
+
 namespace gossamer::peer {
 namespace {
 
@@ -229,17 +231,11 @@ std::string description(FieldType type) {
   return {};
 }
 
-/// The first characters of a value, for a message.
-std::string excerpt(const Json& value) {
-  const std::string text = text_of(value);
-  return text.size() <= 60 ? text : text.substr(0, 60) + "…";
-}
-
 Problem check_epsilons(const Json& value, std::size_t most) {
   const auto is_epsilon = [](const Json& one) { return fits(one, FieldType::not_negative); };
   if (value.is_array() && value.size() <= most && std::ranges::all_of(value, is_epsilon)) return {};
   return fmt::format("epsilons: {} is not a list of numbers ≥ 0, one for each hosted peer",
-                     excerpt(value));
+                     excerpt(text_of(value)));
 }
 
 Problem check_fields(const Json& record, std::span<const Field> fields) {
@@ -249,7 +245,8 @@ Problem check_fields(const Json& record, std::span<const Field> fields) {
       return fmt::format("{}: missing in this {} record; expected {}", field.name,
                          record_type(record), description(field.type));
     if (!fits(*found, field.type))
-      return fmt::format("{}: {} is not {}", field.name, excerpt(*found), description(field.type));
+      return fmt::format("{}: {} is not {}", field.name, excerpt(text_of(*found)),
+                         description(field.type));
   }
   return {};
 }

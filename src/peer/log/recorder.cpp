@@ -138,7 +138,7 @@ Json Recorder::header_of(const std::string& clock) const {
   header["time"] = clock;
   header["started"] = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
   header["topology"] = topology_json(setup_);
-  header["topology"]["edge_list"] = edge_list(*setup_.schedule, setup_.report);
+  header["topology"]["edge_list"] = edge_list(*setup_.schedule, setup_.report());
   header["topology"]["lattice"] = setup_.schedule->lattice();
   header["config"] = config_json(setup_.config);
   return header;
@@ -228,13 +228,16 @@ Status Recorder::round(const RoundMetrics& metrics) {
   if (!hosts_all()) on_progress(record);
   if (is_server || !hosts_all()) return {};
 
-  Snapshot& snapshot = snapshots_[metrics.round];
-  snapshot.rows.resize(workers());
+  const auto [found, is_new] = snapshots_.try_emplace(metrics.round);
+  Snapshot& snapshot = found->second;
+  if (is_new) {
+    snapshot.rows.resize(workers());
+    snapshot.due = setup_.counted_workers(metrics.round).size();
+  }
   snapshot.rows[index].resize(metrics.row.size());
   setup_.device->download(snapshot.rows[index].data(), metrics.row.data(),
                           metrics.row.size_bytes());
-  const std::size_t counted = setup_.counted_workers(metrics.round).size();
-  if (++snapshot.arrived < counted) return {};
+  if (++snapshot.arrived < snapshot.due) return {};
   const Snapshot complete = std::move(snapshot);
   snapshots_.erase(metrics.round);
   return network_record(metrics.round, complete);

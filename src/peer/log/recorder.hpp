@@ -132,7 +132,7 @@ class Recorder {
  private:
   struct Snapshot {
     std::vector<std::vector<float>> rows;
-    std::size_t arrived = 0;
+    std::size_t arrived = 0, due = 0;
   };
 
   Recorder(const Setup& setup, std::vector<int> hosted, std::filesystem::path folder);

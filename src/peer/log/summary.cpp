@@ -27,16 +27,15 @@ Values values_of(const Values& values, const std::vector<int>& of, const std::ve
   return chosen;
 }
 
-std::vector<int> workers_but(const Setup& setup, const std::vector<int>& lost) {
-  std::vector<int> workers;
-  for (int peer = 0; peer < setup.workers(); ++peer)
-    if (std::ranges::find(lost, peer) == lost.end()) workers.push_back(peer);
-  return workers;
+std::vector<int> without(std::vector<int> peers, const std::vector<int>& others) {
+  std::erase_if(peers,
+                [&others](int peer) { return std::ranges::find(others, peer) != others.end(); });
+  return peers;
 }
 
 /// The workers that took no part in the last of `rounds` rounds.
 std::vector<int> absent_peers(const Setup& setup, gossip::Round rounds) {
-  return workers_but(setup, setup.counted_workers(rounds));
+  return without(first_ids(setup.workers()), setup.counted_workers(rounds));
 }
 
 std::string percent(const Json& value) {
@@ -98,9 +97,7 @@ std::vector<int> honest_peers(const Setup& setup, const std::vector<int>& nodes)
 
 std::vector<int> present_workers(const Setup& setup, gossip::Round rounds,
                                  const std::vector<int>& lost) {
-  std::vector<int> present = setup.counted_workers(rounds);
-  std::erase_if(present, [&lost](int peer) { return std::ranges::find(lost, peer) != lost.end(); });
-  return present;
+  return without(setup.counted_workers(rounds), lost);
 }
 
 namespace {
@@ -131,7 +128,7 @@ std::string deviations_text(const Json& deviations) {
 }  // namespace
 
 Json make_summary(const Setup& setup, const RunTotals& totals, const RowViews& all_rows) {
-  const std::vector<int> all = workers_but(setup, totals.lost_peers),
+  const std::vector<int> all = without(first_ids(setup.workers()), totals.lost_peers),
                          present = present_workers(setup, totals.rounds, totals.lost_peers),
                          honest = honest_peers(setup, present);
   std::vector<std::string> hashes;

@@ -47,12 +47,12 @@ Json edge_list(const topology::MixingSchedule& schedule, const topology::Topolog
 }
 
 Json topology_json(const Setup& setup) {
-  Json json = report_json(setup.report);
+  Json json = report_json(setup.report());
   const topology::Participants& participants = setup.schedule->participants();
   if (participants.are_all()) return json;
   const auto changes = participants.changes();
   for (std::size_t k = 0; k < changes.size(); ++k) {
-    Json change = report_json(k == 0 ? setup.report : setup.later_reports[k - 1]);
+    Json change = report_json(setup.reports[k]);
     change["round"] = changes[k].first;
     change["participants"] = ids_text(changes[k].peers);
     json["changes"].push_back(std::move(change));

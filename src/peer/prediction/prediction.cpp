@@ -226,14 +226,14 @@ Status check_predictable(const Config& config) {
 Prediction predict(const Setup& setup, double decay) {
   Prediction prediction;
   prediction.rounds = curve_rounds(setup.config);
-  prediction.spectral_gap = setup.report.spectral_gap;
+  prediction.spectral_gap = setup.report().spectral_gap;
   if (setup.algorithm->requirements().mixing_matrix) {
     if (std::isnan(prediction.spectral_gap))
       prediction.spectral_gap = topology::spectral_gap(*setup.schedule);
     prediction.convergence = topology::predict_convergence(*setup.schedule, prediction.spectral_gap,
                                                            setup.parameters, decay);
   }
-  if (!setup.rule.is_mean() && !std::isnan(setup.report.spectral_gap))  // not too costly to find
+  if (!setup.rule.is_mean() && !std::isnan(setup.report().spectral_gap))  // not too costly to find
     prediction.hostile_bound = theory::hostile_bound(*setup.schedule);
   predict_bytes(setup, prediction);
   prediction.round = round_time(setup);
@@ -290,7 +290,7 @@ Json prediction_json(const Setup& setup, const Prediction& prediction) {
         gossip::find_rule(setup.config.mixing.kind)
             ->most_hostile(fewest_neighbours(*setup.schedule).neighbours);
   }
-  json["bytes_per_round_per_peer"] = setup.report.bytes_per_round_per_peer;
+  json["bytes_per_round_per_peer"] = setup.report().bytes_per_round_per_peer;
   json["bytes_sent"] = or_null(prediction.bytes_sent);
   json["round_seconds"] = {};
   if (const auto& round = prediction.round)
@@ -341,7 +341,7 @@ std::string prediction_text(const Setup& setup, const Prediction& prediction, st
   if (!setup.rule.is_mean()) line("hostile weight", hostile_bound_text(prediction.hostile_bound));
   if (prediction.privacy) line("privacy", privacy_text(*prediction.privacy));
   line("sent per round and peer",
-       fmt::format("{} bytes (payload, busiest peer)", setup.report.bytes_per_round_per_peer));
+       fmt::format("{} bytes (payload, busiest peer)", setup.report().bytes_per_round_per_peer));
   if (prediction.bytes_sent)
     line("sent in the whole run", fmt::format("{} bytes, with headers", *prediction.bytes_sent));
   if (prediction.round && prediction.round->seconds() > 0)

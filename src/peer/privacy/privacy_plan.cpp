@@ -85,11 +85,10 @@ double sampling_of(const train::ShardOptions& options, std::size_t shard_size) {
 
 std::uint64_t planned_steps(const Config& config, const gossip::Algorithm& algorithm,
                             std::size_t shard_size) {
-  const auto epochs = static_cast<std::uint64_t>(algorithm.epochs_per_round());
   const auto batch = static_cast<std::size_t>(config.shards.batch);
-  const std::uint64_t batches = batch > 0 ? shard_size / batch : 1;
-  return config.run.rounds *
-         (epochs > 0 ? epochs * batches : static_cast<std::uint64_t>(algorithm.steps_per_round()));
+  return config.run.rounds * gossip::local_steps_of_round(algorithm, [&]() -> std::uint64_t {
+           return batch > 0 ? shard_size / batch : 1;
+         });
 }
 
 Result<train::PrivacyOptions> plan_privacy(const Config& config, const gossip::Algorithm& algorithm,

@@ -1,8 +1,10 @@
 #include "peer/runtime/run.hpp"
 
-#include <chrono>
-#include <numeric>
+#include <fmt/format.h>
 
+#include <chrono>
+
+#include "base/id_list.hpp"
 #include "gossip/scheduler.hpp"
 #include "peer/log/summary.hpp"
 #include "peer/runtime/host.hpp"
@@ -23,8 +25,7 @@ std::filesystem::path run_folder(const Config& config) {
 Result<RunOutcome> run(const Setup& setup, RunRequest request) {
   LinkTraffic traffic;
   HostRequest host_request;
-  host_request.hosted.resize(static_cast<std::size_t>(setup.nodes()));
-  std::iota(host_request.hosted.begin(), host_request.hosted.end(), 0);
+  host_request.hosted = first_ids(setup.nodes());
   host_request.row_offset = request.row_offset;
   host_request.local_links = [&setup](int from, int to) { return setup.network.link(from, to); };
   host_request.ports = [&setup](int node) { return node_model(setup, node); };
@@ -62,6 +63,11 @@ Result<RunOutcome> run(const Setup& setup, RunRequest request) {
   if (!stopped && host.was_interrupted() && host.group().rounds_done() < setup.config.run.rounds)
     stopped = Error{ErrorKind::interrupted,
                     "interrupted after round " + std::to_string(host.group().rounds_done())};
+  if (!stopped && !host.group().finished())
+    stopped = Error{ErrorKind::internal,
+                    fmt::format("the run stands still after round {}: its peers wait for one "
+                                "another; please report this, with the configuration",
+                                host.group().rounds_done())};
   const EndMetrics end = host.end_metrics(wall_seconds, stopped);
   const HostView rows(*setup.device, host.parameter_rows());
   GOSSAMER_TRY_STATUS(recorder.end(end, rows.rows()));

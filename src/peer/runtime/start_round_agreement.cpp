@@ -184,8 +184,8 @@ std::optional<std::uint64_t> largest_round_gap(const Setup& setup) {
   if (!gossip::is_lockstep(setup.config.exchange.kind()) || !needs.bounded_lead) return {};
   // A node that ends a round has received from its partners in it, which had begun it.
   if (needs.servers > 0) return 2;
-  if (setup.schedule->period() == 0 || !setup.report.diameter) return {};
-  return static_cast<std::uint64_t>(*setup.report.diameter) *
+  if (setup.schedule->period() == 0 || !setup.report().diameter) return {};
+  return static_cast<std::uint64_t>(*setup.report().diameter) *
          static_cast<std::uint64_t>(setup.schedule->period());
 }
 

@@ -61,7 +61,7 @@ FewestNeighbours fewest_neighbours(const topology::MixingSchedule& schedule) {
   FewestNeighbours found;
   const std::vector<const topology::MixingSchedule*> parts = schedule.parts();
   for (std::size_t k = 0; k < parts.size(); ++k) {
-    const topology::Participation& change = schedule.participants().changes()[k];
+    const topology::ParticipantChange& change = schedule.participants().changes()[k];
     const int period = parts[k]->period() > 0 ? parts[k]->period() : kRandomRounds;
     for (int t = 0; t < period; ++t) {
       const auto w = parts[k]->at(static_cast<gossip::Round>(t));

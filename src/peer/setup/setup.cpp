@@ -36,15 +36,12 @@ Result<std::shared_ptr<Workload>> make_workload(const Setup& setup, const std::v
 }  // namespace
 
 std::uint64_t Setup::steps_per_round(int peer) const {
-  const auto epochs = static_cast<std::uint64_t>(algorithm->epochs_per_round());
-  return epochs > 0 ? epochs * workload->trainer()->batches_per_epoch(peer)
-                    : static_cast<std::uint64_t>(algorithm->steps_per_round());
+  return gossip::local_steps_of_round(*algorithm,
+                                      [&] { return workload->trainer()->batches_per_epoch(peer); });
 }
 
 std::vector<int> Setup::counted(const std::vector<int>& nodes, gossip::Round rounds) const {
-  std::vector<int> counted = nodes;
-  std::erase_if(counted, [&](int node) { return !counts_after(node, rounds); });
-  return counted;
+  return schedule->participants().counted_after(nodes, rounds);
 }
 
 std::vector<int> Setup::counted_workers(gossip::Round rounds) const {
@@ -131,10 +128,8 @@ Result<Setup> make_setup(Config config, LocalRank local_rank, std::shared_ptr<Wo
     GOSSAMER_TRY(
         topology::TopologyReport report,
         topology::examine(*part, request, setup.parameters, topology::Effort::quick, max_sent));
-    setup.later_reports.push_back(std::move(report));
+    setup.reports.push_back(std::move(report));
   }
-  setup.report = setup.later_reports.front();
-  setup.later_reports.erase(setup.later_reports.begin());
   GOSSAMER_TRY_STATUS(check_matrix(setup));
   return setup;
 }

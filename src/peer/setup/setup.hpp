@@ -29,8 +29,7 @@ namespace gossamer::peer {
 struct Setup {
   Config config;
   std::unique_ptr<topology::MixingSchedule> schedule;
-  topology::TopologyReport report;  ///< where participants change, of those of round 0
-  std::vector<topology::TopologyReport> later_reports;  ///< and of those after them
+  std::vector<topology::TopologyReport> reports;  ///< by change of participants
   std::unique_ptr<gossip::Algorithm> algorithm;
   std::unique_ptr<gossip::Codec> codec;
   gossip::MixingRule rule;
@@ -42,6 +41,8 @@ struct Setup {
   std::shared_ptr<Workload> workload;
   std::size_t parameters = 0;  ///< values in a row, d
 
+  /// Of the participants of round 0.
+  const topology::TopologyReport& report() const { return reports.front(); }
   bool trains() const { return workload->trainer() != nullptr; }
   /// Number of nodes that train: run.peers, or 1 with `centralized`.
   int workers() const { return algorithm->requirements().one_node ? 1 : config.run.peers; }

@@ -22,7 +22,7 @@ Status check_eigenvalues(const Setup& setup, double above) {
       fmt::format("topology.lazy: '{}' needs a W whose eigenvalues are above {:.3f}, and the "
                   "lowest eigenvalue of '{}' with {} weights is {:.3f}; set topology.lazy = true",
                   setup.config.algorithm.kind, above, setup.config.topology.kind,
-                  setup.report.weights, ends->low));
+                  setup.report().weights, ends->low));
 }
 
 /// Peers can join and leave where the algorithm mixes and tolerates the loss of peers.
@@ -227,21 +227,21 @@ Status check_matrix(const Setup& setup) {
   const gossip::AlgorithmRequirements needs = setup.algorithm->requirements();
   const std::string& topology = setup.config.topology.kind;
   const std::string& policy = setup.config.exchange.policy;
-  if (gossip::needs_symmetric_matrix(setup.config.exchange.kind()) && !setup.report.symmetric)
+  if (gossip::needs_symmetric_matrix(setup.config.exchange.kind()) && !setup.report().symmetric)
     return invalid_error(
         fmt::format("algorithm.policy: under {} both ends of an edge skip an exchange together, "
                     "which needs a symmetric W, and the W of '{}' is not symmetric; choose another "
                     "topology, or policy stale",
                     policy, topology));
   if (!needs.fixed_matrix) return {};
-  if (setup.report.symmetric && setup.report.period == 1)
+  if (setup.report().symmetric && setup.report().period == 1)
     return check_eigenvalues(setup, needs.above);
   return invalid_error(
       fmt::format("topology.kind: '{}' needs a symmetric W that is the same in every round, and "
                   "the W of '{}' {}; choose another topology, or an algorithm that accepts any W "
                   "(dpsgd, gradient_tracking)",
                   setup.config.algorithm.kind, topology,
-                  setup.report.symmetric ? "changes from round to round" : "is not symmetric"));
+                  setup.report().symmetric ? "changes from round to round" : "is not symmetric"));
 }
 
 Status check_virtual_time(const Setup& setup) {

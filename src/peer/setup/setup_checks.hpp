@@ -25,7 +25,8 @@ Status check_data_weights(const Setup& setup);
 Status check_codec(const Config& config, const gossip::Algorithm& algorithm,
                    const gossip::Codec& codec);
 
-/// The algorithm and the policy against the properties of W in setup.report.
+/// The algorithm and the policy against the properties of W in setup.reports, of the first
+/// participants.
 Status check_matrix(const Setup& setup);
 
 /// The duration of the run against the range of the virtual clock: it counts nanoseconds in 63

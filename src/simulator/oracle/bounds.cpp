@@ -97,7 +97,7 @@ namespace {
 std::shared_ptr<const topology::MixingMatrix> densest_matrix(const Protocol& protocol) {
   std::shared_ptr<const topology::MixingMatrix> densest;
   std::size_t most = 0;
-  for (const topology::Participation& change : protocol.participants().changes()) {
+  for (const topology::ParticipantChange& change : protocol.participants().changes()) {
     auto matrix = protocol.schedule->at(change.first);
     std::size_t entries = 1;
     for (int i = 0; i < matrix->peers(); ++i) entries += matrix->in_neighbours(i).size();

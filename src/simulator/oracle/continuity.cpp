@@ -15,7 +15,7 @@ class Continuity {
   void check(int a) {
     const RoundRecord* before = nullptr;
     for (const RoundRecord& record : index_.incarnation(a).rounds) {
-      if (enters(a, record))
+      if (enters(a, before, record))
         checks_.expect(
             has_rows_of_neighbour(a, record) || (joined(a, before) && has_rows_of_donor(a, record)),
             "continuity",
@@ -38,23 +38,39 @@ class Continuity {
   bool joined(int a, const RoundRecord* before) const {
     return before == nullptr && index_.incarnation(a).joins;
   }
-  /// Whether the peer takes part from this round on.
-  bool enters(int a, const RoundRecord& record) const {
-    return index_.protocol.enters(index_.peer_of(a), record.round);
+  /// Whether the peer took no part in a round between its last one and this one, so that it takes
+  /// the rows of a donor.
+  bool enters(int a, const RoundRecord* before, const RoundRecord& record) const {
+    const int i = index_.peer_of(a);
+    const topology::Participants& participants = index_.protocol.participants();
+    if (before == nullptr) return index_.protocol.enters(i, record.round);
+    return participants.missed(i, record.round) > participants.missed(i, before->round + 1);
   }
 
-  /// A peer that takes part from a round on begins it with the rows with which a neighbour does;
-  /// under `deadline`, where that one may leave the round out, with those of its next round, or its
-  /// last.
+  /// The change with which the peer takes part in round t.
+  Round change_of(int a, Round t) const {
+    const int i = index_.peer_of(a);
+    const auto changes = index_.protocol.participants().changes();
+    Round last = 0;
+    for (const topology::ParticipantChange& change : changes)
+      if (change.first <= t && index_.protocol.enters(i, change.first)) last = change.first;
+    return last;
+  }
+
+  /// A peer that takes part from a change on begins with the rows with which a neighbour begins the
+  /// change's round, or, if both leave that out, their first one after it; under `deadline`, where
+  /// the neighbour alone may leave it out, with those of its next round, or its last.
   bool has_rows_of_neighbour(int a, const RoundRecord& first) const {
     const auto partners =
         index_.protocol.algorithm->partners(index_.peer_of(a), *index_.protocol.schedule);
     const bool leaves_out = index_.protocol.policy == Policy::deadline;
+    const Round change = change_of(a, first.round);
     for (int b = 0; b < index_.incarnations(); ++b) {
       if (!std::ranges::binary_search(partners, index_.peer_of(b))) continue;
       for (const RoundRecord& theirs : index_.incarnation(b).rounds) {
-        if (theirs.round == first.round && same_rows(theirs.begin, first)) return true;
-        if (leaves_out && theirs.round > first.round && same_rows(theirs.begin, first)) return true;
+        if (theirs.round >= change && (theirs.round <= first.round || leaves_out) &&
+            same_rows(theirs.begin, first))
+          return true;
         if (leaves_out && !theirs.end.empty() && same_rows(theirs.end, first)) return true;
       }
     }
@@ -88,7 +104,7 @@ class Continuity {
   void check_row(int a, const RoundRecord* before, const RoundRecord& record, std::size_t k) {
     const RowSpec& spec = index_.protocol.rows[k];
     if (!spec.survives) return;
-    const bool joins = joined(a, before) || enters(a, record);
+    const bool joins = joined(a, before) || enters(a, before, record);
     const SavedState* saved = before == nullptr && !joins ? saved_state(a) : nullptr;
     const bool keeps = saved != nullptr && (spec.is_transferred() || !uses_earlier_rows());
     const bool starts =
@@ -129,7 +145,7 @@ class Continuity {
     const std::size_t width = index_.width(static_cast<Channel>(k));
     FloatRow row;
     if (spec.initial == RowSpec::Initial::parameters) {
-      const bool first = before == nullptr && !joined(a, before) && !enters(a, record) &&
+      const bool first = before == nullptr && !joined(a, before) && !enters(a, before, record) &&
                          saved_state(a) == nullptr;
       row = first ? start_of(index_.scenario, index_.peer_of(a)) : record.begin[0];
       row.resize(static_cast<std::size_t>(index_.scenario.length));

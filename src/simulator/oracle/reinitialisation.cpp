@@ -26,7 +26,7 @@ void check_causes(const TraceIndex& index, Checks& checks) {
 /// Where other peers take part from a round on, all of them reinitialise rows in it.
 void check_changes(const TraceIndex& index, Checks& checks) {
   if (std::ranges::none_of(index.protocol.rows, &RowSpec::conserved_sum)) return;
-  for (const topology::Participation& change : index.protocol.participants().changes())
+  for (const topology::ParticipantChange& change : index.protocol.participants().changes())
     for (int a = 0; a < index.incarnations() && change.first > 0; ++a)
       if (const RoundRecord* record = index.record(a, change.first))
         checks.expect(record->reinitialised || index.incarnation(a).joins, "reinitialisation",

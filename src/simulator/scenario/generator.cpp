@@ -128,6 +128,28 @@ void draw_participants(Scenario& s) {
   if (build_protocol(own).ok()) s = own;
 }
 
+/// In some seeds peers leave and are back one or two rounds later, so that the rows for their
+/// second joining may arrive before the first. These draws have a stream of their own, so that all
+/// other scenarios stay what they were.
+void draw_absences(Scenario& s) {
+  RandomStream random(s.seed, kNoPeer, Purpose::scenario, 11);
+  Draws draw(random);
+  if (!draw.chance(0.04)) return;
+  Scenario own = s;
+  std::vector<int> stay;
+  for (int i = 0; i < s.peers; ++i)
+    if (draw.chance(0.5)) stay.push_back(i);
+  if (stay.empty() || static_cast<int>(stay.size()) == s.peers) return;
+  own.participants = {ids_text(first_ids(s.peers))};
+  int round = draw.whole(1, std::max(1, s.rounds / 2));
+  for (int changes = 2 * draw.whole(1, 3); changes > 0; --changes) {
+    own.participants.push_back(
+        fmt::format("{}: {}", round, ids_text(changes % 2 == 0 ? stay : first_ids(s.peers))));
+    round += draw.whole(1, 2);
+  }
+  if (build_protocol(own).ok()) s = own;
+}
+
 /// Some seeds run an asynchronous algorithm. These draws have a stream of their own, so that all
 /// other scenarios stay what they were.
 void draw_asynchronous(Scenario& s) {
@@ -259,6 +281,7 @@ Scenario draw_scenario(std::uint64_t seed, const std::vector<FaultKind>& all_fam
   s.network.reconnect_delay = std::clamp(draw.wide(0.5, 30) * round_seconds, 0.005, 1.0);
   s.checkpoint_every = draw.whole(3, 20);
   draw_participants(s);
+  draw_absences(s);
   const int first_rounds = s.rounds;
   // An exact algorithm reaches its optimum only after a number of rounds that depends on its step
   // size.

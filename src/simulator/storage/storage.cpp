@@ -6,8 +6,7 @@
 namespace gossamer::simulator {
 
 std::size_t PerfectStorage::counted(const std::vector<int>& hosted, Round round) const {
-  return static_cast<std::size_t>(std::ranges::count_if(
-      hosted, [&](int peer) { return participants_.counts_after(peer, round); }));
+  return participants_.counted_after(hosted, round).size();
 }
 
 void PerfectStorage::start(int process, const std::vector<int>& hosted) {

@@ -36,9 +36,7 @@ Result<Agreement> agreed(const World& world, const std::vector<States>& states) 
     views.emplace_back(process->peers(), scenario.peers,
                        rounds_of(own, static_cast<Round>(scenario.checkpoint_every)),
                        [&world, peers = process->peers()](Round round) {
-                         return std::ranges::none_of(peers, [&](int peer) {
-                           return world.protocol().participants().counts_after(peer, round);
-                         });
+                         return world.protocol().participants().counted_after(peers, round).empty();
                        });
   }
   // Twice: a process adds itself to rounds of others, of which it needs no state.

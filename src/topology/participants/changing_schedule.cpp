@@ -86,7 +86,7 @@ Result<std::unique_ptr<MixingSchedule>> make_changing_schedule(const ScheduleReq
   plain.participants.clear();
   if (participants.are_all()) return make_schedule(plain);
   std::vector<std::unique_ptr<MixingSchedule>> parts;
-  for (const Participation& change : participants.changes()) {
+  for (const ParticipantChange& change : participants.changes()) {
     plain.context.peers = static_cast<int>(change.peers.size());
     auto part = make_schedule(plain);
     if (!part.ok())

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/id_list.hpp"
+#include "base/printable.hpp"
 
 namespace gossamer::topology {
 namespace {
@@ -15,25 +16,25 @@ namespace {
 bool contains(const std::vector<int>& ids, int id) { return std::ranges::binary_search(ids, id); }
 
 /// "100: 0-15", or "0-15" from round 0 on.
-Result<Participation> participation_of(const std::string& text, const std::string& origin) {
+Result<ParticipantChange> participation_of(const std::string& text, const std::string& origin) {
   const std::size_t colon = text.find(':');
-  Participation read;
+  ParticipantChange read;
   if (colon != std::string::npos) {
     const auto [end, failure] = std::from_chars(text.data(), text.data() + colon, read.first);
     if (failure != std::errc() || end != text.data() + colon)
       return invalid_error(
           fmt::format("{}: '{}' does not begin with the number of a round; use the form 100: 0-15",
-                      origin, text));
+                      origin, excerpt(text)));
   }
   const std::size_t begin = colon == std::string::npos ? 0 : text.find_first_not_of(' ', colon + 1);
   if (begin == std::string::npos)
-    return invalid_error(fmt::format("{}: '{}' names no peer", origin, text));
+    return invalid_error(fmt::format("{}: '{}' names no peer", origin, excerpt(text)));
   GOSSAMER_TRY(read.peers, parse_ids(std::string_view(text).substr(begin), origin));
   return read;
 }
 
 /// Whether `next` may follow `last`.
-Status check_change(const Participation& last, const Participation& next,
+Status check_change(const ParticipantChange& last, const ParticipantChange& next,
                     const std::string& origin) {
   if (next.first <= last.first)
     return invalid_error(fmt::format("{}: round {} follows round {}; the rounds ascend", origin,
@@ -59,13 +60,13 @@ Participants::Participants(int peers) : peers_(peers), changes_{{0, first_ids(pe
 Result<Participants> Participants::parse(const std::vector<std::string>& texts, int peers,
                                          const std::string& origin) {
   if (texts.empty()) return Participants(peers);
-  std::vector<Participation> changes;
+  std::vector<ParticipantChange> changes;
   for (const std::string& text : texts) {
-    GOSSAMER_TRY(Participation next, participation_of(text, origin));
+    GOSSAMER_TRY(ParticipantChange next, participation_of(text, origin));
     if (next.peers.back() >= peers)
       return invalid_error(
-          fmt::format("{}: '{}' names peer {}, and run.peers = {}: ids are 0 to {}", origin, text,
-                      next.peers.back(), peers, peers - 1));
+          fmt::format("{}: '{}' names peer {}, and run.peers = {}: ids are 0 to {}", origin,
+                      excerpt(text), next.peers.back(), peers, peers - 1));
     if (changes.empty() && next.first != 0)
       return invalid_error(fmt::format(
           "{}: the first entry says which peers take part from round 0 on, without a round (0-3)",
@@ -77,7 +78,7 @@ Result<Participants> Participants::parse(const std::vector<std::string>& texts, 
 }
 
 std::size_t Participants::index_at(Round t) const {
-  const auto after = std::ranges::upper_bound(changes_, t, {}, &Participation::first);
+  const auto after = std::ranges::upper_bound(changes_, t, {}, &ParticipantChange::first);
   return static_cast<std::size_t>(after - changes_.begin()) - 1;
 }
 
@@ -86,7 +87,12 @@ bool Participants::are_all() const {
 }
 
 bool Participants::takes_part(int peer, Round t) const {
-  return peer >= peers_ || contains(at(t).peers, peer);
+  return peer >= peers_ || are_all() || contains(at(t).peers, peer);
+}
+
+std::vector<int> Participants::counted_after(std::vector<int> peers, Round t) const {
+  std::erase_if(peers, [&](int peer) { return !counts_after(peer, t); });
+  return peers;
 }
 
 std::optional<Round> Participants::next_round(int peer, Round t) const {
@@ -116,7 +122,7 @@ Round Participants::missed(int peer, Round t) const {
 std::vector<std::string> Participants::texts() const {
   std::vector<std::string> texts;
   if (are_all()) return texts;
-  for (const Participation& each : changes_)
+  for (const ParticipantChange& each : changes_)
     texts.push_back(each.first == 0 ? ids_text(each.peers)
                                     : fmt::format("{}: {}", each.first, ids_text(each.peers)));
   return texts;

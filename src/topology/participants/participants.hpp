@@ -11,9 +11,10 @@
 
 namespace gossamer::topology {
 
-/// Rounds in which the same peers take part. Ids are those of the run, 0 … n−1.
-struct Participation {
-  Round first = 0;         ///< it lasts until the next one's first round
+/// From round `first` on, until the next change, the peers take part. Ids are those of the run,
+/// 0 … n−1.
+struct ParticipantChange {
+  Round first = 0;
   std::vector<int> peers;  ///< ascending, at least one
 };
 
@@ -32,11 +33,11 @@ class Participants {
 
   /// n: the number of ids.
   int peers() const { return peers_; }
-  /// In the order of their rounds.
-  std::span<const Participation> changes() const { return changes_; }
+  /// In the order of their rounds, the first from round 0 on.
+  std::span<const ParticipantChange> changes() const { return changes_; }
   /// The index in changes() of the one that round t belongs to.
   std::size_t index_at(Round t) const;
-  const Participation& at(Round t) const { return changes_[index_at(t)]; }
+  const ParticipantChange& at(Round t) const { return changes_[index_at(t)]; }
   /// Whether every peer takes part in every round.
   bool are_all() const;
 
@@ -51,16 +52,18 @@ class Participants {
   /// Whether the peer is one of those whose state counts after t rounds: it took part in the last
   /// of them (for t = 0: takes part in the first).
   bool counts_after(int peer, Round t) const { return takes_part(peer, t > 0 ? t - 1 : 0); }
+  /// Those of `peers` of which it does, in their order.
+  std::vector<int> counted_after(std::vector<int> peers, Round t) const;
 
   /// The texts that parse() reads; empty where all take part.
   std::vector<std::string> texts() const;
 
  private:
-  Participants(int peers, std::vector<Participation> changes)
+  Participants(int peers, std::vector<ParticipantChange> changes)
       : peers_(peers), changes_(std::move(changes)) {}
 
   int peers_;
-  std::vector<Participation> changes_;
+  std::vector<ParticipantChange> changes_;
 };
 
 }  // namespace gossamer::topology

@@ -70,7 +70,7 @@ std::vector<Round> rounds_told(const std::vector<std::string>& lines, const std:
   return rounds;
 }
 
-double distance(const std::vector<float>& row, const std::vector<double>& point) {
+double distance_to_point(const std::vector<float>& row, const std::vector<double>& point) {
   double sum = 0;
   for (std::size_t k = 0; k < row.size(); ++k) sum += (row[k] - point[k]) * (row[k] - point[k]);
   return std::sqrt(sum);
@@ -104,7 +104,7 @@ TEST_CASE("tracked gradients, D² and EXTRA end at the survivors' optimum") {
     const std::vector<int> survivors{0, 1, 2, 4, 5, 7, 8};
     const auto optimum = optimum_of(trainer, survivors);
     for (const int i : survivors)
-      CHECK(distance(network.rows[static_cast<std::size_t>(i)], optimum) < 1e-4);
+      CHECK(distance_to_point(network.rows[static_cast<std::size_t>(i)], optimum) < 1e-4);
   }
 }
 
@@ -121,7 +121,7 @@ TEST_CASE(
     CHECK(network.fault == "");
     const auto optimum = optimum_of(trainer, survivors);
     for (const int i : survivors)
-      CHECK(distance(network.rows[static_cast<std::size_t>(i)], optimum) < 1e-4);
+      CHECK(distance_to_point(network.rows[static_cast<std::size_t>(i)], optimum) < 1e-4);
   }
   for (const char* graph : {"exponential", "star"}) {  // the star's hub survives
     CAPTURE(graph);
@@ -132,7 +132,7 @@ TEST_CASE(
     CHECK(network.fault == "");
     const auto optimum = optimum_of(trainer, survivors);
     for (const int i : survivors)
-      CHECK(distance(network.rows[static_cast<std::size_t>(i)], optimum) < 1e-4);
+      CHECK(distance_to_point(network.rows[static_cast<std::size_t>(i)], optimum) < 1e-4);
   }
   // Without steps, models converge to the mean of the survivors' models at the reinitialisation.
   for (const char* weights : {"auto", "out_degree"}) {
@@ -272,7 +272,7 @@ TEST_CASE(
     CHECK(network.fault == "");
     CHECK(network.finished == 8);
     CHECK(std::ranges::count(world.messages, "all 8 peers are reachable") == 8);
-    for (const auto& row : network.rows) CHECK(distance(row, trainer.optimum()) < 1e-4);
+    for (const auto& row : network.rows) CHECK(distance_to_point(row, trainer.optimum()) < 1e-4);
   }
 }
 
@@ -289,7 +289,7 @@ TEST_CASE(
       network.run(algorithm, {}, 1500, &trainer);
       CHECK(network.fault == "");
       CHECK(network.finished == 9);
-      for (const auto& row : network.rows) CHECK(distance(row, trainer.optimum()) < 1e-4);
+      for (const auto& row : network.rows) CHECK(distance_to_point(row, trainer.optimum()) < 1e-4);
     }
 }
 
@@ -303,7 +303,7 @@ TEST_CASE(
     network.run("dpsgd", {}, 120, &trainer);
     CHECK(network.fault == "");
     CHECK(network.finished == 8);
-    CHECK(distance(network.rows[2], trainer.optimum()) < 1.5);
+    CHECK(distance_to_point(network.rows[2], trainer.optimum()) < 1.5);
   }
 }
 
@@ -381,7 +381,7 @@ TEST_CASE(
     CHECK(network.fault == "");
     CHECK(network.finished == 8);
     if (seed % 2 == 1 && seed % 4 != 3)
-      for (const auto& row : network.rows) CHECK(distance(row, trainer.optimum()) < 1e-3);
+      for (const auto& row : network.rows) CHECK(distance_to_point(row, trainer.optimum()) < 1e-3);
     if (seed % 4 != 3) CHECK(one_sided(missing_in(network)) <= 2 * world.cuts.size());
   }
 }

@@ -3,11 +3,12 @@ several, with the bits of the run that never stopped."""
 
 import json
 import shutil
+import signal
 import subprocess
 from pathlib import Path
 
 import pytest
-from network_test_util import NetworkFactory
+from network_test_util import NetworkFactory, wait_until
 
 RUN = (
     'run.participants=["0-3", "4: 0-7", "8: 2-6"]',
@@ -81,3 +82,44 @@ def test_a_network_resumes_before_and_after_its_changes(
     for process in net.processes[3:]:
         assert f"resuming from the checkpoint of round {newest}" in process.stderr
     assert net.summary()["final_hash"] == whole["final_hash"]
+
+
+@pytest.mark.parametrize("least", [500, 1500, 2500])
+@pytest.mark.parametrize("algorithm", ["gradient_tracking", "push_sum"])
+def test_a_network_that_is_killed_resumes(
+    network: NetworkFactory, algorithm: str, least: int
+) -> None:
+    """All processes are killed in the part of the run in which round `least` is, or later."""
+    net = network(
+        8,
+        'run.participants=["0-3", "1000: 0-7", "2000: 2-6"]',
+        "run.rounds=8000",
+        "log.every=100",
+        "checkpoint.every=100",
+        "checkpoint.keep=3",
+        "net.on_loss=stop",
+        "topology.kind=base",
+        f"algorithm.kind={algorithm}",
+    )
+    groups = ("0-1", "2-6", "7")
+    for ids in groups:
+        net.start(ids)
+    store = net.out / "checkpoints"
+    wait_until(
+        f"a checkpoint of round {least}, or a later one",
+        lambda: any(int(path.name.split("-")[1]) >= least for path in store.glob("round-*-2.json")),
+    )
+    # Stopped first, no process detects the end of another one and ends by itself.
+    for process in net.processes:
+        process.process.send_signal(signal.SIGSTOP)
+    for process in net.processes:
+        process.process.send_signal(signal.SIGKILL)
+    # The other two may have ended already, because their peers had left.
+    assert net.wait()[1] == -signal.SIGKILL, net.processes[1].stderr
+    net.processes.clear()
+    for ids in groups:
+        net.start(ids, resume="auto")
+    assert net.wait() == [0, 0, 0], [process.stderr for process in net.processes]
+    for process in net.processes:
+        assert "resuming from the checkpoint of round " in process.stderr
+    assert net.summary()["final_hash"] == net.run_in_one_process()["final_hash"]
