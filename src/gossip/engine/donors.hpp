@@ -1,4 +1,4 @@
-// Who gives its rows to the peers that join when the participants of a run change.
+// The donors of the peers that join when the participants of a run change.
 #pragma once
 
 #include <cstddef>

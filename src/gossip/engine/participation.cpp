@@ -1,5 +1,7 @@
 #include "gossip/engine/participation.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace gossamer::gossip {
@@ -33,7 +35,7 @@ task<Participation::Wait> Participation::await_rows(Round t, Membership* members
     if (membership == nullptr) return false;
     if (given_by().value_or(joining.round) > joining.round) return true;
     return !endpoint.view().is_present(joining.donor, joining.round) &&
-           membership->wait().others_have_begun();
+           (interrupted_ || membership->wait().others_have_begun());
   };
   waits_ = true;
   while (!stops() && !has_rows() && !donor_is_missed()) co_await endpoint.messenger().wait_event();
@@ -66,6 +68,15 @@ task<bool> Participation::begin_round(Round last, Round t, Membership* membershi
   if (!node_.conserves_sums()) co_return false;
   co_await node_.reinitialise_sums();
   co_return true;
+}
+
+void Participation::give_up() {
+  const Error why{ErrorKind::lost_peer,
+                  fmt::format("peer {} ends before it has rows, and gives none", node_.id())};
+  FaultReporter& faults = exchange_.faults();
+  const Round end = exchange_.options().rounds;
+  for (const auto& [round, receiver] : donors_.receivers(node_.id(), 0, end))
+    if (faults.is_hosted(receiver)) faults.reset_link(node_.id(), receiver, why);
 }
 
 void Participation::give_rows(Round first, Round last) {

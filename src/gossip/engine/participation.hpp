@@ -43,16 +43,20 @@ class Participation {
   /// What became of a wait for rows.
   enum class Wait {
     taken,       ///< the node has the donor's rows; what is not transferred was reinitialised
-    donor_lost,  ///< others have begun the round, and the donor is not there to give its rows
+    donor_lost,  ///< others have begun the round, or the run ends, and the donor is not there
     stopped
   };
   /// Waits for the rows with which the peer begins round t: those that it is given with the change
-  /// in which it joins. `stops`: asked when it wakes; see wake().
+  /// in which it joins. `stops`: asked when it wakes; see interrupt().
   task<Wait> await_rows(Round t, Membership* membership, std::function<bool()> stops);
-  /// A wait asks again whether it is to stop.
-  void wake() {
+  /// The run ends with the rounds that have begun: a wait asks again whether it is to stop, and
+  /// waits for no donor that is not there.
+  void interrupt() {
+    interrupted_ = true;
     if (waits_) node_.endpoint().messenger().notify();
   }
+  /// The peer ends without rows, and gives none: peers of this process wait for it no longer.
+  void give_up();
 
   /// Whether other peers take part in round t than in round `last`.
   bool changes(Round last, Round t) const {
@@ -74,7 +78,7 @@ class Participation {
   const Algorithm& algorithm_;
   Node& node_;
   const Donors& donors_;
-  bool waits_ = false;
+  bool waits_ = false, interrupted_ = false;
 };
 
 }  // namespace gossamer::gossip

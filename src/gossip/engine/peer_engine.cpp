@@ -56,7 +56,16 @@ Round PeerEngine::last() const {
 
 void PeerEngine::stop_after(Round round) {
   stop_after_ = round;
-  participation_.wake();
+  participation_.interrupt();
+  if (rejoins_) give_up();
+}
+
+/// The run ends, and the peer has no rows: it ends without them.
+void PeerEngine::give_up() {
+  participation_.give_up();
+  finished_ = true;
+  hooks_.on_part(*this, EngineHooks::Part::gives_up);
+  hooks_.finished(*this);
 }
 
 task<void> PeerEngine::run() {
@@ -114,7 +123,7 @@ task<bool> PeerEngine::join_network() {
   const Round first = co_await membership_->await_admission();
   round_ = begun_ = first;
   participation_.pass(first);
-  if (!hooks_.joined(*this)) co_return false;
+  if (finished_ || !hooks_.joined(*this)) co_return false;
   if (participation_.takes_part(first)) co_await record();
   co_return true;
 }
@@ -131,10 +140,16 @@ task<bool> PeerEngine::wait_to_take_part() {
       co_await participation_.await_rows(round_, membership_ ? &*membership_ : nullptr, stops);
   if (wait == Participation::Wait::taken) hooks_.on_part(*this, EngineHooks::Part::begins);
   if (wait != Participation::Wait::donor_lost) co_return true;
-  membership_->join(/*again=*/true);
+  if (stop_after_) {
+    give_up();
+    co_return false;
+  }
+  rejoins_ = true;
+  membership_->join(/*again=*/round_);
   hooks_.on_part(*this, EngineHooks::Part::lost_donor);
   const bool goes_on = co_await join_network();
-  co_return goes_on;
+  rejoins_ = false;
+  co_return goes_on && !finished_;
 }
 
 /// The peer is after round_ rounds, with which it begins.

@@ -38,9 +38,10 @@ class EngineHooks {
   virtual bool joined(PeerEngine&) { return true; }
   /// What happens to a peer that takes no part.
   enum class Part {
-    waits,      ///< until round round(), for the rows of its donor
-    begins,     ///< takes part from round round() on, with the rows of its donor
-    lost_donor  ///< it joins as a restarted peer does
+    waits,       ///< until round round(), for the rows of its donor
+    begins,      ///< takes part from round round() on, with the rows of its donor
+    lost_donor,  ///< it joins as a restarted peer does
+    gives_up     ///< the run is interrupted, and it ends without rows
   };
   virtual void on_part(PeerEngine&, Part) {}
   /// Round round() begins. `reinitialised`: rows with a conserved sum were reinitialised for it.
@@ -132,6 +133,7 @@ class PeerEngine {
   task<void> run();
   task<bool> join_network();
   task<bool> wait_to_take_part();
+  void give_up();
   task<void> record();
   bool saves_here() const;
   Round last() const;
@@ -148,6 +150,7 @@ class PeerEngine {
   Round begun_ = 0;       ///< the rounds before are done, or under way, or left out
   Round rows_after_ = 0;  ///< the rounds after which the node has its rows
   bool joins_ = false, finished_ = false;
+  bool rejoins_ = false;  ///< it has lost its donor, and waits for the rows of any neighbour
   bool reinitialises_ =
       false;  ///< rows that account for messages under way, before the first round
   std::optional<Round> stop_after_;

@@ -3,16 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace gossamer::gossip {
-namespace {
-
-bool contains(const std::vector<int>& peers, int peer) {
-  return std::ranges::find(peers, peer) != peers.end();
-}
-
-}  // namespace
 
 Membership::Membership(Exchange& exchange, Node& node, Options options)
     : exchange_(exchange),
@@ -48,7 +42,7 @@ void Membership::on_link_lost(int peer, const std::string& why) {
   if (!link.up) return;
   const bool active = link.active;
   link = PartnerLink::down();
-  std::erase(joining_neighbours_, peer);
+  std::erase_if(requests_, [peer](const Request& request) { return request.from == peer; });
   const Round t = endpoint_.round();
   endpoint_.on_link_lost(peer);
   if (donor_ == peer) {
@@ -108,7 +102,7 @@ Status Membership::on_handshake(const ChunkHeader& header) {
   switch (header.control) {
     case ControlMessage::request_state:
       withdraw_proposal(header.from);
-      if (!contains(joining_neighbours_, header.from)) joining_neighbours_.push_back(header.from);
+      if (!has_request_of(header.from)) requests_.push_back({header.from, header.round});
       if (wait_.waits()) set_wait(wait_.until());
       return {};
     case ControlMessage::resync:
@@ -130,7 +124,7 @@ Status Membership::on_handshake(const ChunkHeader& header) {
       return {};
     case ControlMessage::propose_round:
       if (joining_) return on_start_point(header);
-      if (link.proposed || contains(joining_neighbours_, header.from))
+      if (link.proposed || has_request_of(header.from))
         return protocol_error(header, "it proposes a round where this peer has to propose it");
       on_proposal(header.from, header.round);
       return {};
@@ -206,8 +200,9 @@ bool Membership::is_isolated() const {
 
 // ---- joining
 
-void Membership::join(bool again) {
+void Membership::join(std::optional<Round> again) {
   joining_ = true;
+  first_ = again.value_or(0);
   donor_.reset();
   start_.reset();
   wait_.set(std::nullopt);
@@ -228,9 +223,9 @@ void Membership::set_wait(std::optional<Round> until) {
   wait_.set(until);
   if (!until) return synchronise_links(endpoint_.round());
   // The peers that asked for rows are to ask others.
-  for (const int peer : std::exchange(joining_neighbours_, {}))
+  for (const Request& request : std::exchange(requests_, {}))
     exchange_.faults().reset_link(
-        endpoint_.peer(), peer,
+        endpoint_.peer(), request.from,
         {ErrorKind::lost_peer,
          fmt::format("peer {} takes no part, and gives no rows", endpoint_.peer())});
 }
@@ -242,6 +237,10 @@ Membership::DonorSearch Membership::donor_search() const {
   return donor_ || wait_.waits() ? DonorSearch::requested : DonorSearch::only_joining;
 }
 
+bool Membership::has_request_of(int peer) const {
+  return std::ranges::find(requests_, peer, &Request::from) != requests_.end();
+}
+
 /// Asks a neighbour that runs: another joining peer has no rows to send.
 void Membership::request_state() {
   const auto found = std::ranges::find_if(
@@ -250,7 +249,7 @@ void Membership::request_state() {
   if (found == links_.end()) return;
   donor_ = found->first;
   endpoint_.starting_rows().request_from(donor_);
-  send_control(*donor_, ControlMessage::request_state, 0);
+  send_control(*donor_, ControlMessage::request_state, first_);
   change_.notify();
 }
 
@@ -302,9 +301,14 @@ task<bool> Membership::begin_round(Round t) {
   if (due && node_.conserves_sums()) co_await node_.reinitialise_sums();
   // The next round may be one that is left out, and is known to be by this peer only.
   if (catch_ups_.any_to_come()) co_return due;
-  for (const int neighbour : std::exchange(joining_neighbours_, {})) {
-    node_.send_state(neighbour, exchange_.options().requested_channel(), 0);
-    propose(neighbour, endpoint_.earliest_next(), node_.steps_done());
+  const Round next = endpoint_.earliest_next();
+  std::vector<Request> requests;
+  std::ranges::copy_if(requests_, std::back_inserter(requests),
+                       [next](const Request& request) { return request.first <= next; });
+  std::erase_if(requests_, [next](const Request& request) { return request.first <= next; });
+  for (const Request& request : requests) {
+    node_.send_state(request.from, exchange_.options().requested_channel(), 0);
+    propose(request.from, next, node_.steps_done());
   }
   co_return due;
 }

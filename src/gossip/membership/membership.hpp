@@ -49,8 +49,8 @@ class Membership {
   task<bool> begin_round(Round t);
   /// This peer joins: all of its links count as lost until on_link_restored(). Comes before that.
   /// `again`: during a run, of a peer that waits (set_wait()) and has lost its donor; its links are
-  /// made anew.
-  void join(bool again = false);
+  /// made anew, and it begins with that round or a later one.
+  void join(std::optional<Round> again = {});
   /// This peer takes no part until round `until`: it gives rows to nobody, and links that are
   /// restored take effect later. None: it takes part, and begins the round that its endpoint is in.
   void set_wait(std::optional<Round> until);
@@ -108,6 +108,7 @@ class Membership {
   void activate(int peer, Round first);
 
   // Joining.
+  bool has_request_of(int peer) const;
   void request_state();
   void complete_join(const StartPoint& start);
 
@@ -118,10 +119,16 @@ class Membership {
   std::map<int, PartnerLink> links_;
   LinkStateFlooding flooding_;
   CatchUpFlooding catch_ups_;
-  std::vector<int> joining_neighbours_;  ///< that asked for rows, in this order
+  /// A neighbour that joins and has asked for rows. It may begin with round `first` or a later one.
+  struct Request {
+    int from = 0;
+    Round first = 0;
+  };
+  std::vector<Request> requests_;  ///< in the order of their arrival
   DonorWait wait_;
   // Of a joining peer.
   bool joining_ = false;
+  Round first_ = 0;  ///< it begins with this round or a later one
   std::optional<int> donor_;
   std::optional<StartPoint> start_;
   Wakeup change_;  ///< of the donor or the start point

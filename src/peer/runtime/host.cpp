@@ -131,7 +131,7 @@ void Host::join(const std::vector<std::pair<int, int>>& connected) {
 
 void Host::on_part(gossip::PeerEngine& engine, Part part) {
   if (part == Part::begins) return log_.skip_steps_of_donor(engine);
-  if (!engine.tolerates_loss()) return;  // all peers are in this process
+  if (!engine.tolerates_loss() || part == Part::gives_up) return;
   watches_
       .emplace_back(std::make_unique<JoinWatch>(
           scheduler_, engine, setup_.config.net.failure_timeout, setup_.config.net.join_timeout,

@@ -27,7 +27,7 @@ gossip::Time JoinWatch::waited(bool waits, std::optional<gossip::Time>& since) c
 void JoinWatch::look() {
   using DonorSearch = gossip::Membership::DonorSearch;
   const DonorSearch search = engine_.membership().donor_search();
-  if (scheduler_.stopped() || search == DonorSearch::not_needed) return;
+  if (scheduler_.stopped() || engine_.finished() || search == DonorSearch::not_needed) return;
   if (waited(search == DonorSearch::no_neighbour, alone_since_) >= failure_timeout_)
     return on_fault_(
         {ErrorKind::join_timeout,

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <vector>
 
 #include "simulator/storage/run_log.hpp"
@@ -19,7 +20,10 @@ class Disks {
   Storage& storage() { return *storage_; }
   RunLog& log(int process) { return logs_[static_cast<std::size_t>(process)]; }
   /// The newest round whose states the process's disk has acknowledged; 0: none.
-  Round acknowledged(int process) const { return acknowledged_[static_cast<std::size_t>(process)]; }
+  Round acknowledged(int process) const {
+    const std::set<Round>& rounds = acknowledged_[static_cast<std::size_t>(process)];
+    return rounds.empty() ? 0 : *rounds.rbegin();
+  }
 
   /// Saves a peer's state. A disk fault may kill the process in it.
   void save(int process, const SavedState& state, TraceRecorder& recorder);
@@ -30,9 +34,13 @@ class Disks {
   void resume_at(int process, const std::vector<int>& hosted, Round round);
 
  private:
+  void forget_after(int process, Round round);
+
   std::unique_ptr<Storage> storage_;
-  std::vector<RunLog> logs_;         ///< by process
-  std::vector<Round> acknowledged_;  ///< by process
+  std::vector<RunLog> logs_;  ///< by process
+  /// By process: those whose states are on its disk. There are none of rounds in which its peers
+  /// took no part.
+  std::vector<std::set<Round>> acknowledged_;
 };
 
 }  // namespace gossamer::simulator

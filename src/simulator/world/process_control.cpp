@@ -80,7 +80,8 @@ void ProcessControl::stopped(Process& process) {
   stop.acknowledged = world_.disks().acknowledged(process.number());
   const Round after = *process.stopped_after();
   for (const int peer : process.peers())
-    if (world_.protocol().participants().counts_after(peer, after))
+    if (world_.recorder().incarnation(peer).gave_up) stop.complete = false;
+    else if (world_.protocol().participants().counts_after(peer, after))
       stop.rounds.push_back(world_.recorder().incarnation(peer).recorded.back());
   world_.recorder().log_event(
       fmt::format("process {} stops after {} rounds", process.number(), after));

@@ -33,6 +33,7 @@ Incarnation& RoundRecorder::incarnation_of(const PeerEngine& engine) {
 
 void RoundRecorder::on_part(PeerEngine& engine, Part part) {
   incarnation_of(engine).waits = part == Part::waits;
+  incarnation_of(engine).gave_up = part == Part::gives_up;
   if (part != Part::lost_donor) return;
   world_.recorder().log_event(fmt::format("peer {} has lost its donor", engine.id()));
   incarnation_of(engine).alive = false;

@@ -57,6 +57,7 @@ struct Incarnation {
   std::vector<Deviation> skipped;  ///< logged for rounds that it left out
   std::vector<Round> recorded;     ///< numbers of rounds after which it wrote a record, in order
   bool waits = false;              ///< for its donor, before it takes part
+  bool gave_up = false;            ///< was interrupted, and ended without rows
   bool alive = true;               ///< its process did not end before its last round
   bool finished = false;           ///< it did its last round
   bool stopped = false;            ///< it ended its rounds early, because of an interrupt
@@ -91,7 +92,8 @@ struct LogRecord {
 /// A process that stopped because of an interrupt.
 struct StopRecord {
   int process = 0;
-  std::vector<Round> rounds;  ///< that each of its peers had completed
+  std::vector<Round> rounds;  ///< that each of its peers had completed which counts after them
+  bool complete = true;       ///< none of them ended without rows
   Round acknowledged = 0;     ///< the newest round whose states the disk had acknowledged
 };
 

@@ -26,7 +26,7 @@ class Participants {
   /// Reads "IDS" (from round 0 on) and "ROUND: IDS", with ascending rounds, of n peers: "0-3",
   /// "100: 0-15". No text: all peers in every round. Errors (invalid) name `origin`, the key: a
   /// text that is not of this form; an id that is no peer; rounds that do not ascend; participants
-  /// that do not change; a change after which no earlier participant is left, so that nobody has
+  /// that do not change; a change after which no earlier participant is left, so that no peer has
   /// parameters to give.
   static Result<Participants> parse(const std::vector<std::string>& texts, int peers,
                                     const std::string& origin);
