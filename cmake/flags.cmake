@@ -24,7 +24,7 @@ endfunction()
 # links the modules into a shared library; hidden symbols cost no indirection.
 gossamer_flags_library(gossamer_flags -fstack-protector-strong -fPIC -fvisibility=hidden -fvisibility-inlines-hidden
                        "$<$<CONFIG:Release>:-U_FORTIFY_SOURCE;-D_FORTIFY_SOURCE=2>")  # it needs optimisation
-target_link_options(gossamer_flags INTERFACE $<$<STREQUAL:$<TARGET_PROPERTY:TYPE>,EXECUTABLE>:$<IF:$<BOOL:${GOSSAMER_STATIC}>,-static-pie,-pie>> LINKER:-z,relro,-z,now)
+target_link_options(gossamer_flags INTERFACE $<$<STREQUAL:$<TARGET_PROPERTY:TYPE>,EXECUTABLE>:-pie> LINKER:-z,relro,-z,now)
 
 set(sanitized_options -O1 -UNDEBUG -fno-omit-frame-pointer -g1 -Wno-maybe-uninitialized)  # GCC's manual: false beside sanitizers
 # These checks take more than half of the compile time. A null is found by what it faults; AddressSanitizer itself finds what

@@ -1,16 +1,19 @@
-# What `cmake --install` and CPack lay out: the program, its page for man, the completions of shells, the licence. Packages are
+# What CPack lays out: the program, its page for man, the completions of shells, the licence. Packages are
 # made of the static program (scripts/package.sh), so they depend on no other package.
+if(NOT GOSSAMER_HAS_STATIC)
+  return()
+endif()
 include(GNUInstallDirs)
 
 set(generated ${PROJECT_BINARY_DIR}/reference)
 file(MAKE_DIRECTORY ${generated})
 add_custom_command(
   OUTPUT ${generated}/gossamer.1.gz ${generated}/gossamer ${generated}/_gossamer ${generated}/gossamer.fish
-  COMMAND gossamer man | gzip -9n > ${generated}/gossamer.1.gz
-  COMMAND gossamer completions bash > ${generated}/gossamer
-  COMMAND gossamer completions zsh > ${generated}/_gossamer
-  COMMAND gossamer completions fish > ${generated}/gossamer.fish
-  DEPENDS gossamer VERBATIM COMMENT "The page for man and the completions of shells")
+  COMMAND gossamer_static man | gzip -9n > ${generated}/gossamer.1.gz
+  COMMAND gossamer_static completions bash > ${generated}/gossamer
+  COMMAND gossamer_static completions zsh > ${generated}/_gossamer
+  COMMAND gossamer_static completions fish > ${generated}/gossamer.fish
+  DEPENDS gossamer_static VERBATIM COMMENT "The page for man and the completions of shells")
 # The static program contains these libraries, whose licences ask for their notices.
 set(notices ${PROJECT_SOURCE_DIR}/LICENSE)
 foreach(package libasio-dev libcapnp-dev libcli11-dev libeigen3-dev libfmt-dev libgcc-s1 libssl-dev libtomlplusplus-dev
@@ -19,9 +22,9 @@ foreach(package libasio-dev libcapnp-dev libcli11-dev libeigen3-dev libfmt-dev l
 endforeach()
 add_custom_command(OUTPUT ${generated}/copyright COMMAND cat ${notices} > ${generated}/copyright DEPENDS ${notices} VERBATIM
                    COMMENT "The notices of the libraries in the program")
-add_custom_target(gossamer_reference DEPENDS ${generated}/gossamer.1.gz ${generated}/copyright)
+add_custom_target(gossamer_package DEPENDS gossamer_static ${generated}/gossamer.1.gz ${generated}/copyright)
 
-install(TARGETS gossamer RUNTIME COMPONENT program)
+install(TARGETS gossamer_static RUNTIME COMPONENT program)
 install(FILES ${generated}/gossamer.1.gz DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT program)
 install(FILES ${generated}/gossamer DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions COMPONENT program)
 install(FILES ${generated}/_gossamer DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/vendor-completions COMPONENT program)

@@ -4,10 +4,10 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-cmake --preset static >/dev/null
-cmake --build --preset static --target gossamer gossamer_reference -j "$(nproc)"
+cmake --preset release >/dev/null
+cmake --build --preset release --target gossamer_package -j "$(nproc)"
 rm -rf build/packages
 mkdir -p build/packages
-cpack --config build/static/CPackConfig.cmake -B build/packages >/dev/null
+cpack --config build/release/CPackConfig.cmake -B build/packages >/dev/null
 rm -rf build/packages/_CPack_Packages
 ls -l build/packages

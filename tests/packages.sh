@@ -12,7 +12,7 @@ archive=$(ls "$packages"/gossamer-*-linux-x86_64.tar.gz)
 work=$(mktemp -d)
 trap 'rm -rf --one-file-system "$work"' EXIT
 run=(run --set run.rounds=50 --quiet --json --out)
-expected=$(build/static/bin/gossamer "${run[@]}" "$work/here" | grep final_hash)
+expected=$(build/release/static/gossamer "${run[@]}" "$work/here" | grep final_hash)
 
 fail() { echo "packages: $*" >&2; exit 1; }
 
