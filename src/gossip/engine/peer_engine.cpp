@@ -15,7 +15,8 @@ PeerEngine::PeerEngine(Exchange& exchange, const Algorithm& algorithm, int id, N
       options_(options),
       hooks_(hooks),
       node_(exchange, id, options.peers, algorithm.rows(exchange.schedule()), memory_),
-      participation_(exchange, algorithm, node_, donors) {}
+      participation_(exchange, algorithm, node_, donors),
+      last_(options.rounds) {}
 
 void PeerEngine::tolerate_loss(Membership::Options plan) {
   membership_.emplace(exchange_, node_, std::move(plan));
@@ -50,12 +51,9 @@ void PeerEngine::start() {
   driver_.start(exchange_.scheduler());
 }
 
-Round PeerEngine::last() const {
-  return std::min(options_.rounds, stop_after_.value_or(options_.rounds));
-}
-
 void PeerEngine::stop_after(Round round) {
   stop_after_ = round;
+  last_ = std::min(options_.rounds, round);
   participation_.interrupt();
   if (rejoins_) give_up();
 }
@@ -77,7 +75,7 @@ task<void> PeerEngine::run() {
     co_await record();
   }
   rows_after_ = joins_ || participation_.counts_after(round_) ? round_ : round_ - 1;
-  while (round_ < last()) {
+  while (round_ < last_) {
     if (participation_.needs_rows(rows_after_, round_)) {
       const bool goes_on = co_await wait_to_take_part();
       if (!goes_on) co_return;
@@ -97,7 +95,7 @@ task<void> PeerEngine::run() {
     co_await algorithm_.round(node_, round_);
     if (!hooks_.after_round(*this)) co_return;
     // The state of a peer that leaves rounds out is the same after each of them.
-    const Round next = node_.endpoint().next_round(round_, last());
+    const Round next = node_.endpoint().next_round(round_, last_);
     while (round_ < next) {
       ++round_;
       if (!participation_.counts_after(round_)) continue;
@@ -111,7 +109,7 @@ task<void> PeerEngine::run() {
     }
   }
   // Under a policy that leaves rounds out, changes may lie between the last round and the end.
-  if (begun_ > 0 && begun_ < last()) participation_.give_rows(begun_, last() - 1);
+  if (begun_ > 0 && begun_ < last_) participation_.give_rows(begun_, last_ - 1);
   co_await node_.endpoint().flush_sends();
   co_await algorithm_.drain(node_);
   finished_ = true;
@@ -133,9 +131,9 @@ task<bool> PeerEngine::join_network() {
 /// peer takes the rows of any neighbour, as one that joins a running network, and begins later.
 task<bool> PeerEngine::wait_to_take_part() {
   round_ = participation_.next_round(round_, options_.rounds);
-  if (round_ >= last()) co_return true;
+  if (round_ >= last_) co_return true;
   hooks_.on_part(*this, EngineHooks::Part::waits);
-  const std::function<bool()> stops = [this] { return round_ >= last(); };
+  const std::function<bool()> stops = [this] { return round_ >= last_; };
   const Participation::Wait wait =
       co_await participation_.await_rows(round_, membership_ ? &*membership_ : nullptr, stops);
   if (wait == Participation::Wait::taken) hooks_.on_part(*this, EngineHooks::Part::begins);

@@ -136,7 +136,6 @@ class PeerEngine {
   void give_up();
   task<void> record();
   bool saves_here() const;
-  Round last() const;
 
   const Algorithm& algorithm_;
   Exchange& exchange_;
@@ -154,6 +153,7 @@ class PeerEngine {
   bool reinitialises_ =
       false;  ///< rows that account for messages under way, before the first round
   std::optional<Round> stop_after_;
+  Round last_;  ///< the number of rounds after which the loop ends
   task<void> driver_;
 };
 

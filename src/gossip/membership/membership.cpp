@@ -7,6 +7,13 @@
 #include <utility>
 
 namespace gossamer::gossip {
+namespace {
+
+bool has_request_of(int peer, const std::vector<RowsRequest>& requests) {
+  return std::ranges::find(requests, peer, &RowsRequest::from) != requests.end();
+}
+
+}  // namespace
 
 Membership::Membership(Exchange& exchange, Node& node, Options options)
     : exchange_(exchange),
@@ -42,7 +49,7 @@ void Membership::on_link_lost(int peer, const std::string& why) {
   if (!link.up) return;
   const bool active = link.active;
   link = PartnerLink::down();
-  std::erase_if(requests_, [peer](const Request& request) { return request.from == peer; });
+  std::erase_if(requests_, [peer](const RowsRequest& request) { return request.from == peer; });
   const Round t = endpoint_.round();
   endpoint_.on_link_lost(peer);
   if (donor_ == peer) {
@@ -102,7 +109,7 @@ Status Membership::on_handshake(const ChunkHeader& header) {
   switch (header.control) {
     case ControlMessage::request_state:
       withdraw_proposal(header.from);
-      if (!has_request_of(header.from)) requests_.push_back({header.from, header.round});
+      if (!has_request_of(header.from, requests_)) requests_.push_back({header.from, header.round});
       if (wait_.waits()) set_wait(wait_.until());
       return {};
     case ControlMessage::resync:
@@ -124,7 +131,7 @@ Status Membership::on_handshake(const ChunkHeader& header) {
       return {};
     case ControlMessage::propose_round:
       if (joining_) return on_start_point(header);
-      if (link.proposed || has_request_of(header.from))
+      if (link.proposed || has_request_of(header.from, requests_))
         return protocol_error(header, "it proposes a round where this peer has to propose it");
       on_proposal(header.from, header.round);
       return {};
@@ -223,7 +230,7 @@ void Membership::set_wait(std::optional<Round> until) {
   wait_.set(until);
   if (!until) return synchronise_links(endpoint_.round());
   // The peers that asked for rows are to ask others.
-  for (const Request& request : std::exchange(requests_, {}))
+  for (const RowsRequest& request : std::exchange(requests_, {}))
     exchange_.faults().reset_link(
         endpoint_.peer(), request.from,
         {ErrorKind::lost_peer,
@@ -235,10 +242,6 @@ Membership::DonorSearch Membership::donor_search() const {
   if (std::ranges::none_of(links_, [](const auto& entry) { return entry.second.up; }))
     return donor_ ? DonorSearch::requested : DonorSearch::no_neighbour;
   return donor_ || wait_.waits() ? DonorSearch::requested : DonorSearch::only_joining;
-}
-
-bool Membership::has_request_of(int peer) const {
-  return std::ranges::find(requests_, peer, &Request::from) != requests_.end();
 }
 
 /// Asks a neighbour that runs: another joining peer has no rows to send.
@@ -302,11 +305,11 @@ task<bool> Membership::begin_round(Round t) {
   // The next round may be one that is left out, and is known to be by this peer only.
   if (catch_ups_.any_to_come()) co_return due;
   const Round next = endpoint_.earliest_next();
-  std::vector<Request> requests;
+  std::vector<RowsRequest> requests;
   std::ranges::copy_if(requests_, std::back_inserter(requests),
-                       [next](const Request& request) { return request.first <= next; });
-  std::erase_if(requests_, [next](const Request& request) { return request.first <= next; });
-  for (const Request& request : requests) {
+                       [next](const RowsRequest& request) { return request.first <= next; });
+  std::erase_if(requests_, [next](const RowsRequest& request) { return request.first <= next; });
+  for (const RowsRequest& request : requests) {
     node_.send_state(request.from, exchange_.options().requested_channel(), 0);
     propose(request.from, next, node_.steps_done());
   }

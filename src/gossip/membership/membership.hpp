@@ -21,6 +21,12 @@
 
 namespace gossamer::gossip {
 
+/// Of a neighbour that joins, and asks for rows. It may begin with round `first` or a later one.
+struct RowsRequest {
+  int from = 0;
+  Round first = 0;
+};
+
 /// One peer's membership protocol. Thread: the scheduler's.
 class Membership {
  public:
@@ -108,7 +114,6 @@ class Membership {
   void activate(int peer, Round first);
 
   // Joining.
-  bool has_request_of(int peer) const;
   void request_state();
   void complete_join(const StartPoint& start);
 
@@ -119,12 +124,7 @@ class Membership {
   std::map<int, PartnerLink> links_;
   LinkStateFlooding flooding_;
   CatchUpFlooding catch_ups_;
-  /// A neighbour that joins and has asked for rows. It may begin with round `first` or a later one.
-  struct Request {
-    int from = 0;
-    Round first = 0;
-  };
-  std::vector<Request> requests_;  ///< in the order of their arrival
+  std::vector<RowsRequest> requests_;  ///< in the order of their arrival
   DonorWait wait_;
   // Of a joining peer.
   bool joining_ = false;

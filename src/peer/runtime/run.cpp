@@ -22,6 +22,23 @@ std::filesystem::path run_folder(const Config& config) {
   return std::filesystem::path("runs") / config.run_id();
 }
 
+namespace {
+
+/// Why the run has ended before its last round; none if it has not.
+std::optional<Error> early_end(const Setup& setup, Host& host) {
+  if (host.error()) return host.error();
+  const gossip::Round done = host.group().rounds_done();
+  if (host.was_interrupted() && done < setup.config.run.rounds)
+    return Error{ErrorKind::interrupted, fmt::format("interrupted after round {}", done)};
+  if (host.group().finished()) return std::nullopt;
+  return Error{ErrorKind::internal,
+               fmt::format("the run stands still after round {}: its peers wait for one another; "
+                           "please report this, with the configuration",
+                           done)};
+}
+
+}  // namespace
+
 Result<RunOutcome> run(const Setup& setup, RunRequest request) {
   LinkTraffic traffic;
   HostRequest host_request;
@@ -58,16 +75,8 @@ Result<RunOutcome> run(const Setup& setup, RunRequest request) {
   setup.device->finish();  // before the clock is read
   const double wall_seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  std::optional<Error> stopped = host.error();
+  std::optional<Error> stopped = early_end(setup, host);
   if (stopped && stopped->kind == ErrorKind::data) return *stopped;  // the log cannot be written
-  if (!stopped && host.was_interrupted() && host.group().rounds_done() < setup.config.run.rounds)
-    stopped = Error{ErrorKind::interrupted,
-                    "interrupted after round " + std::to_string(host.group().rounds_done())};
-  if (!stopped && !host.group().finished())
-    stopped = Error{ErrorKind::internal,
-                    fmt::format("the run stands still after round {}: its peers wait for one "
-                                "another; please report this, with the configuration",
-                                host.group().rounds_done())};
   const EndMetrics end = host.end_metrics(wall_seconds, stopped);
   const HostView rows(*setup.device, host.parameter_rows());
   GOSSAMER_TRY_STATUS(recorder.end(end, rows.rows()));
