@@ -340,6 +340,38 @@ TEST_CASE("an invented version makes no peer send an update that its partners re
   }
 }
 
+TEST_CASE("a neighbour is given rows when its first round may be the next one, and only then") {
+  constexpr Round kMost = std::numeric_limits<Round>::max();
+  for (const Round first : {Round{0}, Round{8}, Round{200}, kMost}) {
+    CAPTURE(first);
+    LonePeer peer(1);
+    ReceivingLink other;
+    peer.exchange.connect(1, 0, other);
+    peer.membership.on_link_lost(0, "its connection broke");
+    peer.membership.on_link_restored(0);
+    // A round beyond the run is refused, or waits until the neighbour goes.
+    const Status status = peer.receive(ControlMessage::request_state, first);
+    CHECK(status.ok() == (first < kMost));
+    std::optional<Round> proposed;
+    for (Round t = 5; t < 10; ++t) {
+      peer.exchange.endpoint(1).begin_at(t);
+      other.received.clear();
+      task<bool> attending = peer.membership.begin_round(t);
+      attending.start(peer.scheduler);
+      peer.scheduler.run();
+      REQUIRE(attending.done());
+      for (const auto& [message, round] : other.received)
+        if (message == ControlMessage::propose_round) {
+          CHECK_FALSE(proposed);
+          CHECK(round == t + 1);
+          proposed = round;
+        }
+    }
+    if (first <= 8) CHECK(proposed == std::max<Round>(first, 6));
+    else CHECK_FALSE(proposed);
+  }
+}
+
 TEST_CASE("a joining peer knows whether it has a donor") {
   using DonorSearch = Membership::DonorSearch;
   LonePeer peer(0);
