@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <string>
 
 namespace gossamer::peer {
 
@@ -58,6 +59,21 @@ std::vector<int> honest_of(const Json& header, int peers) {
   for (int peer = 0; peer < peers; ++peer)
     if (!hostile.contains(peer)) honest.push_back(peer);
   return honest;
+}
+
+topology::Participants participants_of(const Json& header, int peers) {
+  constexpr std::size_t kMostIds = 10'000'000;  // in all changes
+  const topology::Participants all(peers);
+  const auto run = header.at("config").find("run");
+  if (run == header.at("config").end() || !run->is_object()) return all;
+  const auto found = run->find("participants");
+  const auto is_text = [](const Json& one) { return one.is_string(); };
+  if (found == run->end() || !found->is_array() || !std::ranges::all_of(*found, is_text) ||
+      found->size() > kMostIds / static_cast<std::size_t>(peers))
+    return all;
+  const auto read =
+      topology::Participants::parse(found->get<std::vector<std::string>>(), peers, "the header");
+  return read.ok() ? read.value() : all;
 }
 
 }  // namespace gossamer::peer

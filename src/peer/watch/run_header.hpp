@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "peer/storage/json.hpp"
+#include "topology/participants/participants.hpp"
 
 namespace gossamer::peer {
 
@@ -22,5 +23,9 @@ std::vector<std::vector<int>> neighbours_of(const Json& header, int peers);
 
 /// The peers that attack.peers does not name, ascending.
 std::vector<int> honest_of(const Json& header, int peers);
+
+/// Which peers take part in which rounds; all peers in all of them where run.participants is not
+/// sound, or longer than the page can use.
+topology::Participants participants_of(const Json& header, int peers);
 
 }  // namespace gossamer::peer

@@ -84,6 +84,7 @@ Status RunView::begin(const Json& header) {
     peers_ = header.at("peers").get<int>();
     neighbours_ = neighbours_of(*run_, peers_);
     honest_ = honest_of(*run_, peers_);
+    participants_ = participants_of(*run_, peers_);
     nodes_.resize(static_cast<std::size_t>(peers_ + header.at("servers").get<int>()));
     const Json& config = run_->at("config");
     const std::uint64_t every = config.contains("log") ? count(config["log"], "every") : 1;
@@ -193,12 +194,23 @@ bool RunView::is_neighbour(int peer, int other) const {
 
 void RunView::add_sketch(RoundHistory::Round& kept, const std::string& text, int peer) {
   const std::vector<double> values = decode_sketch(text);
-  if (values.empty()) return;
+  const std::vector<int> due = honest_after(kept.figures.round);
+  if (values.empty() || !std::ranges::binary_search(due, peer)) return;
   rounds_.add_sketch(kept, peer, values);
-  if (kept.sketches.size() < honest_.size()) return;
+  const auto has_come = [&kept](int each) { return kept.sketches.contains(each); };
+  if (!std::ranges::all_of(due, has_come)) return;
   const ConsensusDistance estimate = estimated_consensus_distance(rounds_.take_sketches(kept));
   kept.figures.consensus_distance = estimate.all;
-  set_distances(kept, estimate.by_peer);
+  std::vector<double> distances(honest_.size(), kNotKnown);
+  for (std::size_t k = 0; k < due.size() && k < estimate.by_peer.size(); ++k)
+    distances[static_cast<std::size_t>(std::ranges::lower_bound(honest_, due[k]) -
+                                       honest_.begin())] = estimate.by_peer[k];
+  set_distances(kept, distances);
+}
+
+/// The honest peers that took part in the last of `round` rounds, ascending.
+std::vector<int> RunView::honest_after(std::uint64_t round) const {
+  return participants_.counted_after(honest_, round);
 }
 
 void RunView::set_distances(RoundHistory::Round& kept, const std::vector<double>& distances) {

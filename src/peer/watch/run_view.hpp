@@ -82,6 +82,7 @@ class RunView {
   void add_network(const Json& record);
   void add_membership(const Json& record);
   void add_end(const Json& record, const std::vector<int>& hosted);
+  std::vector<int> honest_after(std::uint64_t round) const;
   void add_sketch(RoundHistory::Round& kept, const std::string& text, int peer);
   void set_distances(RoundHistory::Round& kept, const std::vector<double>& distances);
   void add_event(EventLine line);
@@ -101,6 +102,7 @@ class RunView {
   std::shared_ptr<const Json> run_;
   int peers_ = 0;
   std::vector<int> honest_;
+  topology::Participants participants_{1};
   std::vector<std::vector<int>> neighbours_;  ///< by peer; empty where edges are not known
   std::vector<NodeFigures> nodes_;            ///< peers, then servers
   RoundHistory rounds_;
