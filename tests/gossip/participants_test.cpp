@@ -32,7 +32,7 @@ Rows averaged(const Network& network, Round rounds) {
     for (bool changed = true; changed;) {
       changed = false;
       for (int i = 0; i < schedule.peers(); ++i) {
-        const auto joining = donors.next(i, t);
+        const auto joining = donors.last(i, t);
         if (!joining || joining->round != t) continue;
         const std::vector<double>& given = x[static_cast<std::size_t>(joining->donor)];
         std::vector<double>& own = x[static_cast<std::size_t>(i)];
@@ -68,13 +68,13 @@ TEST_CASE("donors: the nearest neighbour that has rows, and the one that gives t
   const Donors donors(*path);
   for (const auto& [peer, donor] :
        std::vector<std::pair<int, int>>{{0, 1}, {1, 2}, {4, 3}, {5, 4}, {6, 5}, {7, 6}}) {
-    const auto joining = donors.next(peer, 0);
+    const auto joining = donors.last(peer, 99);
     REQUIRE(joining);
     CHECK(joining->round == 10);
     CHECK(joining->donor == donor);
   }
-  CHECK_FALSE(donors.next(2, 0));
-  CHECK_FALSE(donors.next(0, 11));
+  CHECK_FALSE(donors.last(2, 99));
+  CHECK_FALSE(donors.last(0, 9));
   REQUIRE(donors.receivers(2, 1, 10).size() == 1);
   CHECK(donors.receivers(2, 1, 10)[0].peer == 1);
   CHECK(donors.receivers(2, 1, 10)[0].round == 10);
@@ -88,8 +88,8 @@ TEST_CASE("donors: the nearest neighbour that has rows, and the one that gives t
   for (const int donor : {0, 1, 2}) CHECK(shared.receivers(donor, 0, 4).size() == 2);
   // A peer that comes back is one that joins.
   const Donors again(*changing("ring", 4, {"0-3", "5: 0,1", "9: 0-3"}));
-  CHECK(again.next(3, 0)->round == 9);
-  CHECK_FALSE(Donors(*changing("ring", 4, {})).next(1, 0));
+  CHECK(again.last(3, 99)->round == 9);
+  CHECK_FALSE(Donors(*changing("ring", 4, {})).last(1, 99));
 }
 
 TEST_CASE("peers that join and leave average as the iteration with their donors' rows does") {

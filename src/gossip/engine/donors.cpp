@@ -58,14 +58,6 @@ Donors::Donors(const topology::MixingSchedule& schedule) {
         {changes[k].first, donors_among(changes[k].peers, changes[k - 1].peers, *parts[k])});
 }
 
-std::optional<Donors::Joining> Donors::next(int peer, Round t) const {
-  for (const Change& change : changes_)
-    if (const auto found = change.donors.find(peer);
-        change.first >= t && found != change.donors.end())
-      return Joining{change.first, found->second};
-  return std::nullopt;
-}
-
 std::optional<Donors::Joining> Donors::last(int peer, Round t) const {
   std::optional<Joining> joining;
   for (const Change& change : changes_)

@@ -19,12 +19,10 @@ class Donors {
  public:
   explicit Donors(const topology::MixingSchedule& schedule);
 
-  /// The first change in round t or later in which the peer joins.
   struct Joining {
     Round round = 0;
     int donor = 0;
   };
-  std::optional<Joining> next(int peer, Round t) const;
   /// The last change in round t or before in which the peer joins.
   std::optional<Joining> last(int peer, Round t) const;
   /// A peer that is given rows with the change in `round`.

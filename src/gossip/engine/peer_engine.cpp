@@ -74,6 +74,7 @@ task<void> PeerEngine::run() {
     if (reinitialises_) co_await node_.reinitialise_rows();
     co_await record();
   }
+  // Where it does not count, round_ is 0 and the peer takes no part in it, or 1 at least.
   rows_after_ = joins_ || participation_.counts_after(round_) ? round_ : round_ - 1;
   while (round_ < last_) {
     if (participation_.needs_rows(rows_after_, round_)) {
