@@ -23,6 +23,8 @@ TEST_CASE("seeds in which peers join and leave in rare ways violate nothing") {
         Case{2939, "processes are stopped while a peer without donor joins"},
         Case{3102, "a peer has lost its donor, and its neighbours are behind the change"},
         Case{3919, "a process resumes from a round in which its peer took no part"},
+        Case{6703, "processes are stopped after the last round of peers that have left by then"},
+        Case{11175, "a run resumes in a round in which a peer takes no part any more"},
         Case{771, "a peer that joins anew records no round twice"},
         Case{1197, "only a waiting peer can tell another that others have begun"},
         Case{2092, "a run is stopped after peers have left"}}) {

@@ -158,12 +158,16 @@ task<void> PeerEngine::record() {
   if (!recorded.done()) co_await recorded;
 }
 
-/// A state in which a part of a conserved sum is missing is not saved: a run that is resumed does
-/// not know that the rows were to be reinitialised.
+/// A peer that takes no part in the next round saves its state: the run may be interrupted after
+/// this round when the peer has left. A state in which a part of a conserved sum is missing is not
+/// saved: a run that is resumed does not know that the rows were to be reinitialised.
 bool PeerEngine::saves_here() const {
+  if (options_.save_every == 0) return false;
   const bool whole =
       !membership_ || !node_.conserves_sums() || membership_->flooding().sums_are_whole(round_);
-  return options_.save_every > 0 && (round_ % options_.save_every == 0 || stops_here()) && whole;
+  const bool due =
+      round_ % options_.save_every == 0 || stops_here() || !participation_.takes_part(round_);
+  return due && whole;
 }
 
 PeerState PeerEngine::state() {

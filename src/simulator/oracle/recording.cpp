@@ -21,7 +21,8 @@ Round counted_from(const TraceIndex& index, int peer, Round rounds) {
 void check_incarnation(const TraceIndex& index, int a, Checks& checks) {
   const Incarnation& peer = index.incarnation(a);
   if (peer.rounds.empty() || peer.recorded.empty()) return;
-  Round due = counted_from(index, peer.peer, peer.rounds.front().round);
+  const Round first = peer.joins ? peer.rounds.front().round : index.trace.first_round();
+  Round due = counted_from(index, peer.peer, first);
   for (const Round recorded : peer.recorded) {
     checks.expect(recorded == due, "recording",
                   "peer {} recorded round {}, where the record of round {} was due", peer.peer,
