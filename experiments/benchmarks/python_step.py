@@ -3,7 +3,7 @@
     .venv/bin/python experiments/benchmarks/python_step.py [--pairs 9] [--parameters 10000000]
 
 Comparisons, each in interleaved pairs, one thread of arithmetic per process, on the CPU but for the
-last:
+two on a GPU:
 
 - ring: 4 processes, which read each other's rows in shared memory. A step is SGD with a given
   gradient and a mix with both neighbours. The baseline is torch.distributed over gloo and loopback
@@ -17,6 +17,7 @@ last:
   baseline is a process without neighbours that trains and steps with the plain SGD optimizer.
 - gpu (only where --only asks for it): 2 processes that share one GPU and train there, in the order
   adapt while communicate. The baseline is the same two processes, which exchange nothing.
+- gpu_after (likewise): the same, with the exchange after the training.
 
 Both sides run in the interpreter of --torch-python, which has torch, and numpy for gloo. Prints a
 Markdown table; --json also writes all values.

@@ -101,6 +101,13 @@ struct Meeting {
     hostile->network->link(kHostile, to).send(std::move(chunk));
   }
 
+  /// To peer 0, in round kBad.
+  void send_on_channel(gossip::Channel channel) {
+    gossip::Chunk chunk = sound.chunk(kHostile, 0, kBad, 0, kChunk);
+    chunk.header.channel = channel;
+    send(0, std::move(chunk));
+  }
+
   /// Sound rows to peer 2, to peer 0 until round kBad, and then what `bad` sends; until the honest
   /// ones have done all rounds. Peer 0 says whose fault it is, and what is wrong.
   void run(const std::function<void()>& bad, const std::string& what) {
@@ -197,20 +204,10 @@ TEST_CASE(
          m.send(0, m.longer.chunk(kHostile, 0, kBad, kChunk, kChunk));
        },
        "a chunk of another message in the middle of one"},
-      {"on a channel that there is not",
-       [](Meeting& m) {
-         gossip::Chunk chunk = m.sound.chunk(kHostile, 0, kBad, 0, kChunk);
-         chunk.header.channel = 4;
-         m.send(0, std::move(chunk));
-       },
+      {"on a channel that there is not", [](Meeting& m) { m.send_on_channel(4); },
        "there are 4 channels"},
       {"as rows of a change of participants that there is not",
-       [](Meeting& m) {
-         gossip::Chunk chunk = m.sound.chunk(kHostile, 0, kBad, 0, kChunk);
-         chunk.header.channel = 3;
-         m.send(0, std::move(chunk));
-       },
-       "rows that it does not give this peer"},
+       [](Meeting& m) { m.send_on_channel(3); }, "rows that it does not give this peer"},
       {"a word of another policy",
        [](Meeting& m) {
          gossip::Chunk chunk = m.sound.chunk(kHostile, 0, kBad, 0, kChunk);

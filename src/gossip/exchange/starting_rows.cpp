@@ -1,6 +1,5 @@
 #include "gossip/exchange/starting_rows.hpp"
 
-#include <algorithm>
 #include <utility>
 
 #include "gossip/process/protocol_error.hpp"

@@ -27,7 +27,7 @@ class StartingRows {
   std::optional<int> donor() const { return donor_; }
 
   // ---- rows that this peer is given: on given_channel(), as messages of the change's first round
-  /// Whether `from` gives this peer rows with the change in round t. Without it, nobody does.
+  /// Whether `from` gives this peer rows with the change in round t. Without it, no peer does.
   std::function<bool(int from, Round t)> is_donor;
   /// The change of the oldest rows of `donor` that have arrived and were neither taken nor dropped.
   std::optional<Round> given_by(int donor) const {

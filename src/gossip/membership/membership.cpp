@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
 #include <utility>
 
 namespace gossamer::gossip {
@@ -305,11 +304,11 @@ task<bool> Membership::begin_round(Round t) {
   // The next round may be one that is left out, and is known to be by this peer only.
   if (catch_ups_.any_to_come()) co_return due;
   const Round next = endpoint_.earliest_next();
-  std::vector<RowsRequest> requests;
-  std::ranges::copy_if(requests_, std::back_inserter(requests),
-                       [next](const RowsRequest& request) { return request.first <= next; });
-  std::erase_if(requests_, [next](const RowsRequest& request) { return request.first <= next; });
-  for (const RowsRequest& request : requests) {
+  const auto later = std::ranges::stable_partition(
+      requests_, [next](const RowsRequest& request) { return request.first <= next; });
+  const std::vector<RowsRequest> granted(requests_.begin(), later.begin());
+  requests_.erase(requests_.begin(), later.begin());
+  for (const RowsRequest& request : granted) {
     node_.send_state(request.from, exchange_.options().requested_channel(), 0);
     propose(request.from, next, node_.steps_done());
   }

@@ -29,6 +29,7 @@ class RoundHistory {
     RoundFigures figures;
     PeerFigures peers;
     std::map<int, std::vector<float>> sketches;  ///< by honest peer, until all are there
+    std::size_t due = 0;                         ///< how many that are, once there is one
   };
 
   RoundHistory() = default;

@@ -194,23 +194,21 @@ bool RunView::is_neighbour(int peer, int other) const {
 
 void RunView::add_sketch(RoundHistory::Round& kept, const std::string& text, int peer) {
   const std::vector<double> values = decode_sketch(text);
-  const std::vector<int> due = honest_after(kept.figures.round);
-  if (values.empty() || !std::ranges::binary_search(due, peer)) return;
+  const auto counts = [this, round = kept.figures.round](int each) {
+    return participants_.counts_after(each, round);
+  };
+  if (values.empty() || !counts(peer)) return;
+  if (kept.sketches.empty())
+    kept.due = static_cast<std::size_t>(std::ranges::count_if(honest_, counts));
   rounds_.add_sketch(kept, peer, values);
-  const auto has_come = [&kept](int each) { return kept.sketches.contains(each); };
-  if (!std::ranges::all_of(due, has_come)) return;
+  if (kept.sketches.size() < kept.due) return;
   const ConsensusDistance estimate = estimated_consensus_distance(rounds_.take_sketches(kept));
   kept.figures.consensus_distance = estimate.all;
   std::vector<double> distances(honest_.size(), kNotKnown);
-  for (std::size_t k = 0; k < due.size() && k < estimate.by_peer.size(); ++k)
-    distances[static_cast<std::size_t>(std::ranges::lower_bound(honest_, due[k]) -
-                                       honest_.begin())] = estimate.by_peer[k];
+  auto next = estimate.by_peer.begin();
+  for (std::size_t k = 0; k < honest_.size() && next != estimate.by_peer.end(); ++k)
+    if (counts(honest_[k])) distances[k] = *next++;
   set_distances(kept, distances);
-}
-
-/// The honest peers that took part in the last of `round` rounds, ascending.
-std::vector<int> RunView::honest_after(std::uint64_t round) const {
-  return participants_.counted_after(honest_, round);
 }
 
 void RunView::set_distances(RoundHistory::Round& kept, const std::vector<double>& distances) {

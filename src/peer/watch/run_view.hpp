@@ -82,7 +82,6 @@ class RunView {
   void add_network(const Json& record);
   void add_membership(const Json& record);
   void add_end(const Json& record, const std::vector<int>& hosted);
-  std::vector<int> honest_after(std::uint64_t round) const;
   void add_sketch(RoundHistory::Round& kept, const std::string& text, int peer);
   void set_distances(RoundHistory::Round& kept, const std::vector<double>& distances);
   void add_event(EventLine line);

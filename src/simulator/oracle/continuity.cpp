@@ -86,15 +86,11 @@ class Continuity {
   /// A peer that joins begins with rows that a partner had at the beginning of its last round
   /// before.
   bool has_rows_of_donor(int a, const RoundRecord& first) const {
-    const std::vector<RowSpec>& rows = index_.protocol.rows;
     const auto gave = [&](const Incarnation& donor) {
       const RoundRecord* last = nullptr;
       for (const RoundRecord& record : donor.rounds)
         if (record.round < first.round) last = &record;
-      if (last == nullptr) return false;
-      for (std::size_t k = 0; k < rows.size(); ++k)
-        if (rows[k].is_transferred() && last->begin[k] != first.begin[k]) return false;
-      return true;
+      return last != nullptr && same_rows(last->begin, first);
     };
     return std::ranges::any_of(index_.trace.incarnations, [&](const Incarnation& donor) {
       return index_.links().at(a, donor.peer, first.round) != nullptr && gave(donor);

@@ -16,7 +16,7 @@ namespace {
 bool contains(const std::vector<int>& ids, int id) { return std::ranges::binary_search(ids, id); }
 
 /// "100: 0-15", or "0-15" from round 0 on.
-Result<ParticipantChange> participation_of(const std::string& text, const std::string& origin) {
+Result<ParticipantChange> change_of(const std::string& text, const std::string& origin) {
   const std::size_t colon = text.find(':');
   ParticipantChange read;
   if (colon != std::string::npos) {
@@ -62,7 +62,7 @@ Result<Participants> Participants::parse(const std::vector<std::string>& texts, 
   if (texts.empty()) return Participants(peers);
   std::vector<ParticipantChange> changes;
   for (const std::string& text : texts) {
-    GOSSAMER_TRY(ParticipantChange next, participation_of(text, origin));
+    GOSSAMER_TRY(ParticipantChange next, change_of(text, origin));
     if (next.peers.back() >= peers)
       return invalid_error(
           fmt::format("{}: '{}' names peer {}, and run.peers = {}: ids are 0 to {}", origin,
