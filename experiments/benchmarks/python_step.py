@@ -38,7 +38,7 @@ from typing import Any
 from pairs import MIN_PAIRS, ROOT, Pairs, measure, report_times
 
 WARMUP, TIMED = 3, 20
-PEERS, TENSORS, RATE = 4, 16, 0.1
+PEERS, GPU_PEERS, TENSORS, RATE = 4, 2, 16, 0.1
 TRAINING_SECONDS = 0.25
 RING_TARGET, ALONE_TARGET, HIDDEN_TARGET = 1.2, 0.98, 0.95
 GPU_BATCH, GPU_PASSES = 8192, 6
@@ -166,8 +166,12 @@ def training_elsewhere(peer: int, values: int, wrapped: bool, folder: str) -> di
 
 def training_on_gpu(peer: int, values: int, wrapped: bool, folder: str) -> dict[str, float]:
     """A step has the gradients of GPU_PASSES batches; all peers have the same batches, so that
-    mixing changes little. Each step waits for the GPU, as a loop that reads its loss does."""
+    mixing changes little. Each step waits for the GPU, as a loop that reads its loss does.
+
+    Processes that exchange nothing begin together, and go on until the last of them is timed: a
+    process with the GPU for itself alone takes half the time for a step."""
     import torch
+    import torch.distributed as dist
 
     model, width = perceptron(values)
     model.cuda()
@@ -187,9 +191,23 @@ def training_on_gpu(peer: int, values: int, wrapped: bool, folder: str) -> dict[
         optimizer.step()
         torch.cuda.synchronize()
 
+    if not wrapped:
+        os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
+        dist.init_process_group(
+            "gloo", init_method=f"file://{folder}/rendezvous", rank=peer, world_size=GPU_PEERS
+        )
+        torch.nn.functional.cross_entropy(model(inputs), targets).backward()  # loads CUDA
+        torch.cuda.synchronize()
+        dist.barrier()
     seconds = timed_steps(step)
     parameter = next(model.parameters())
-    return {"seconds": seconds, "check": float(parameter.detach().flatten()[0])}
+    result = {"seconds": seconds, "check": float(parameter.detach().flatten()[0])}
+    if not wrapped:
+        all_timed = dist.barrier(async_op=True)
+        while not all_timed.is_completed():
+            step()
+        dist.destroy_process_group()
+    return result
 
 
 def work(side: str, peer: int, values: int, folder: str) -> None:
@@ -285,8 +303,13 @@ def main() -> None:
         ("hidden, plain SGD", HIDDEN_TARGET, ("hidden", "elsewhere"), (2, 1)),
     ]
     on_request: list[tuple[str, float, tuple[str, str], tuple[int, int]]] = [
-        ("gpu, without an exchange", HIDDEN_TARGET, ("gpu", "gpu_alone"), (2, 2)),
-        ("gpu_after, without an exchange", HIDDEN_TARGET, ("gpu_after", "gpu_alone"), (2, 2)),
+        ("gpu, without an exchange", HIDDEN_TARGET, ("gpu", "gpu_alone"), (GPU_PEERS,) * 2),
+        (
+            "gpu_after, without an exchange",
+            HIDDEN_TARGET,
+            ("gpu_after", "gpu_alone"),
+            (GPU_PEERS,) * 2,
+        ),
     ]
     chosen = [each for each in comparisons + on_request if each[0].split(",")[0] in options.only]
     measured = [compare(options, *each) for each in chosen or comparisons]

@@ -39,6 +39,15 @@ TEST_CASE_TEMPLATE("GPU: dense layers", Real, float, double) {
                      kColour);
 }
 
+// Few outputs of all peers together are computed by a kernel of ours, many by cuBLAS.
+TEST_CASE_TEMPLATE("GPU: a dense layer with many outputs", Real, float, double) {
+  GOSSAMER_GPU_OF(Real, gpu_device);
+  for (const bool bias : {true, false})
+    check_layers<Real>(*gpu_device,
+                       {Dense{.units = 1000, .activation = Activation::tanh, .bias = bias}},
+                       kVector, 600);
+}
+
 TEST_CASE_TEMPLATE("GPU: convolutions", Real, float, double) {
   GOSSAMER_GPU_OF(Real, gpu_device);
   for (const int kernel : {1, 3, 4})

@@ -152,18 +152,6 @@ struct WeightGradient {
   }
 };
 
-template <class Shape, class Problem>
-void launch_tiled(cudaStream_t stream, const Problem& problem, int peers, int splits) {
-  const int even_share = (problem.k + splits - 1) / splits;
-  const int share =
-      static_cast<int>(rounded_up(static_cast<std::size_t>(even_share), Shape::kTileK));
-  launch(tiled_product<Shape, Problem>,
-         dim3(static_cast<unsigned>((problem.m + Shape::kTileM - 1) / Shape::kTileM),
-              static_cast<unsigned>((problem.n + Shape::kTileN - 1) / Shape::kTileN),
-              static_cast<unsigned>(peers * splits)),
-         Shape::kThreads, stream, problem, splits, share);
-}
-
 constexpr int kLongSum = 128;  // terms from which on several groups of threads share a tile
 
 /// Products of many rows and few columns: the narrower the result, the taller the tile.

@@ -1,6 +1,7 @@
 // Dense layers: Y = f(X W + b); with dY ← dY ⊙ f′: db = Σ_rows dY, dW = Xᵀ dY, dX = dY Wᵀ. cuBLAS
 // sees the transposes: Yᵀ = Wᵀ Xᵀ, dWᵀ = dYᵀ X, dXᵀ = W dYᵀ.
 #include "gpu/cuda/training/layers.hpp"
+#include "gpu/cuda/training/tiled_product.hpp"
 
 namespace gossamer::gpu::cuda {
 namespace {
@@ -34,11 +35,73 @@ Columns columns(const LayerOperation& layer, const DenseOperation& dense, int sa
           dense.bias, extra};
 }
 
+/// Y of one peer, with bias and activation.
+template <class Real>
+struct ForwardProduct {
+  static constexpr bool kAlongK = true;
+  using Row = int;
+  int m, n, k;
+  Batch<Real> batch;
+  std::size_t input, output, weights, bias;  ///< bias: kNowhere if there is none to add
+  Activation activation;
+  const Real *x = nullptr, *w = nullptr, *b_row = nullptr;
+  Real* y = nullptr;
+
+  __device__ void bind(unsigned peer) {
+    x = batch.at(peer, input);
+    w = batch.parameters(peer) + weights;
+    b_row = bias == kNowhere ? nullptr : batch.parameters(peer) + bias;
+    y = batch.at(peer, output);
+  }
+  __device__ __forceinline__ Row row(int index) const { return index < m ? index : -1; }
+  __device__ __forceinline__ int step(int index) const { return index; }
+  __device__ __forceinline__ Real a(Row row, int l) const {
+    return row >= 0 ? x[static_cast<std::size_t>(row) * k + l] : Real(0);
+  }
+  __device__ __forceinline__ Real b(int l, int j) const {
+    return w[static_cast<std::size_t>(l) * n + j];
+  }
+  __device__ __forceinline__ void store(int, int i, int j, Real value) const {
+    if (b_row != nullptr) value += b_row[j];
+    y[static_cast<std::size_t>(i) * n + j] = activated(activation, value);
+  }
+};
+
+/// Whether the outputs of all peers together are so few that cuBLAS's batched product, which gives
+/// a block a tile of one peer's outputs and few threads, leaves most of a large GPU idle.
+bool few_outputs(int peers, int samples, int outputs) {
+  constexpr std::size_t kTile = 32, kFewTiles = 1056;
+  return peers > 1 && pieces_of(static_cast<std::size_t>(samples), kTile) *
+                              pieces_of(static_cast<std::size_t>(outputs), kTile) *
+                              static_cast<std::size_t>(peers) <=
+                          kFewTiles;
+}
+
+template <class Real>
+void forward_in_tiles(const LayerCall<Real>& call, const DenseOperation& dense) {
+  const ForwardProduct<Real> problem{.m = call.batch.samples,
+                                     .n = dense.outputs,
+                                     .k = dense.inputs,
+                                     .batch = call.batch,
+                                     .input = call.layer.input,
+                                     .output = call.layer.output,
+                                     .weights = dense.weights,
+                                     .bias = call.bias_follows ? kNowhere : dense.bias,
+                                     .activation = dense.activation};
+  if (dense.outputs <= 16)
+    launch_tiled<Tiles<Real, 32, 16, 32, 4>>(call.stream(), problem, call.batch.peers, 1);
+  else launch_tiled<Tiles<Real, 32, 32, 32, 4>>(call.stream(), problem, call.batch.peers, 1);
+}
+
 }  // namespace
 
 template <class Real>
 void forward(const LayerCall<Real>& call, const DenseOperation& dense) {
   const int in = dense.inputs, out = dense.outputs, samples = call.batch.samples;
+  if (few_outputs(call.batch.peers, samples, out)) {
+    forward_in_tiles(call, dense);
+    return;
+  }
   call.context.products().template run<Real>(
       {.m = out,
        .n = samples,

@@ -1,6 +1,7 @@
 // The start of a training step: samples, labels, targets, rates and step numbers are taken from the
 // data set and the call's inputs. And the noise of gradients.
 #include "base/philox.hpp"
+#include "gpu/cuda/kernels/vector.hpp"
 #include "gpu/cuda/training/layers.hpp"
 
 namespace gossamer::gpu::cuda {
@@ -19,7 +20,24 @@ struct GatherArguments {
   Loss loss;
   UpdateRule rule;
   bool with_rates;
+  bool vectors;  ///< a sample is copied as it is, four values at a time
 };
+
+constexpr int kFour = Pack<float>::kValues;
+
+/// Both at 16-byte boundaries.
+template <class Real>
+__device__ __forceinline__ void copy_four(const float* from, Real* to) {
+  constexpr int kValues = Pack<Real>::kValues;
+  const Pack<float> in = load_pack(from);
+#pragma unroll
+  for (int first = 0; first < kFour; first += kValues) {
+    Pack<Real> out;
+#pragma unroll
+    for (int v = 0; v < kValues; ++v) out.v[v] = static_cast<Real>(in.v[first + v]);
+    store_pack(to + first, out, false);
+  }
+}
 
 /// A block per sample: blockIdx.x of peer blockIdx.z.
 template <class Real>
@@ -45,6 +63,12 @@ __global__ void __launch_bounds__(kMostThreads) gather_kernel(GatherArguments<Re
   const int size = a.channels * a.pixels;
   const float* from = a.table.features + static_cast<std::size_t>(sample) * size;
   Real* to = a.batch.at(blockIdx.z, i * size);
+  if (a.vectors) {
+    for (int v = kFour * static_cast<int>(threadIdx.x); v < size;
+         v += kFour * static_cast<int>(blockDim.x))
+      copy_four(in_global(from) + v, to + v);
+    return;
+  }
 #pragma unroll 4
   for (int v = static_cast<int>(threadIdx.x); v < size; v += static_cast<int>(blockDim.x)) {
     int pixel = v;
@@ -78,6 +102,9 @@ template <class Real>
 void gather(cudaStream_t stream, const Batch<Real>& batch, const Task& task, const CallInputs* call,
             const StepInputs<Real>& inputs, bool with_rates) {
   const Program& program = *task.program;
+  const bool vectors = program.channels == 1 && program.features() % kFour == 0 &&
+                       aligned(task.tables[0].features) && aligned(batch.workspace) &&
+                       batch.stride % kFour == 0;
   const GatherArguments<Real> arguments{batch,
                                         task.tables[0],
                                         call,
@@ -87,7 +114,8 @@ void gather(cudaStream_t stream, const Batch<Real>& batch, const Task& task, con
                                         FastDivide(program.channels),
                                         program.loss,
                                         task.rule,
-                                        with_rates};
+                                        with_rates,
+                                        vectors};
   unsigned threads = 32;
   while (threads < kMostThreads && threads * 4 < program.features()) threads *= 2;
   launch(gather_kernel<Real>,

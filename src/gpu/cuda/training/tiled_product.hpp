@@ -1,5 +1,6 @@
 // A tiled matrix product whose operands are given by index functions: the convolution's three
-// products without ever building a matrix of patches. Device code.
+// products without ever building a matrix of patches, and dense layers' products of few samples.
+// Device code.
 //
 // A block of threads computes a kTileM × kTileN tile of C = A B, each thread 4 × 4 of it. A and B
 // go through shared memory, kTileK of k at a time, and the next values are fetched while these are
@@ -201,6 +202,19 @@ __global__ void __launch_bounds__(Shape::kThreads)
     for (int j = 0; j < kOwn; ++j)
       if (m0 + own_m + i < problem.m && n0 + own_n + j < problem.n)
         problem.store(split, m0 + own_m + i, n0 + own_n + j, sums[i][j]);
+}
+
+/// Computes the problem of each of `peers` peers, each in `splits` parts of k.
+template <class Shape, class Problem>
+void launch_tiled(cudaStream_t stream, const Problem& problem, int peers, int splits) {
+  const int even_share = (problem.k + splits - 1) / splits;
+  const int share =
+      static_cast<int>(rounded_up(static_cast<std::size_t>(even_share), Shape::kTileK));
+  launch(tiled_product<Shape, Problem>,
+         dim3(static_cast<unsigned>((problem.m + Shape::kTileM - 1) / Shape::kTileM),
+              static_cast<unsigned>((problem.n + Shape::kTileN - 1) / Shape::kTileN),
+              static_cast<unsigned>(peers * splits)),
+         Shape::kThreads, stream, problem, splits, share);
 }
 
 }  // namespace gossamer::gpu::cuda
