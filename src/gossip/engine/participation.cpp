@@ -61,7 +61,14 @@ task<bool> Participation::take_rows(const Donors::Joining& joining) {
   co_return true;
 }
 
-task<bool> Participation::begin_round(Round last, Round t, Membership* membership) {
+std::optional<Round> Participation::enter(Round t) {
+  const Round last = entered_ > 0 ? entered_ - 1 : 0;
+  entered_ = t + 1;
+  if (participants().index_at(last) == participants().index_at(t)) return std::nullopt;
+  return last;
+}
+
+task<bool> Participation::begin_change(Round last, Round t, Membership* membership) {
   pass(t);
   give_rows(last + 1, t);
   if (membership != nullptr) membership->wait().announce(t);
@@ -74,11 +81,15 @@ void Participation::give_up() {
   const Error why{ErrorKind::lost_peer,
                   fmt::format("peer {} ends before it has rows, and gives none", node_.id())};
   FaultReporter& faults = exchange_.faults();
-  const Round end = exchange_.options().rounds;
-  for (const auto& [round, receiver] : donors_.receivers(node_.id(), 0, end))
-    if (faults.is_hosted(receiver)) faults.reset_link(node_.id(), receiver, why);
+  for (const int partner : algorithm_.partners(node_.id(), exchange_.schedule()))
+    faults.reset_link(node_.id(), partner, why);
 }
 
+void Participation::give_rows_before(Round end) {
+  if (entered_ > 0 && entered_ < end) give_rows(entered_, end - 1);
+}
+
+/// To the peers that join with the changes in rounds first … last.
 void Participation::give_rows(Round first, Round last) {
   for (const auto [round, receiver] : donors_.receivers(node_.id(), first, last))
     if (node_.endpoint().view().is_present(receiver, last))

@@ -32,9 +32,9 @@ class Participation {
   /// The first round from t on in which the peer takes part, `end` at the latest.
   Round next_round(Round t, Round end) const;
   /// Local steps that the node counts, but has not done, because it took no part in their rounds:
-  /// of those before round `begun`.
-  std::uint64_t steps_left_out(Round begun) const {
-    return participants().missed(node_.id(), begun) * steps_of_round();
+  /// of those before the last round that it has begun.
+  std::uint64_t steps_left_out() const {
+    return participants().missed(node_.id(), entered_) * steps_of_round();
   }
 
   /// The peer is in round t, or after it: it does not take rows that are given with changes before
@@ -55,21 +55,22 @@ class Participation {
     interrupted_ = true;
     if (waits_) node_.endpoint().messenger().notify();
   }
-  /// The peer ends without rows, and gives none: peers of this process wait for it no longer.
+  /// The peer ends without rows: others wait for it no longer.
   void give_up();
 
-  /// Whether other peers take part in round t than in round `last`.
-  bool changes(Round last, Round t) const {
-    return participants().index_at(last) != participants().index_at(t);
-  }
-  /// The peer begins round t, from which on others take part than in `last`, its round before: it
-  /// gives rows to those that join, and reinitialises rows with a conserved sum. Returns whether it
-  /// has such rows.
-  task<bool> begin_round(Round last, Round t, Membership* membership);
-  /// Gives rows to the peers that join with the changes in rounds first … last.
-  void give_rows(Round first, Round last);
+  /// The peer begins with round t: the rounds before are over, or it did not take part in them.
+  void resume_at(Round t) { entered_ = t; }
+  /// The peer begins round t. If other peers take part than in its round before, returns that one.
+  std::optional<Round> enter(Round t);
+  /// What enter() has found: the peer gives rows to those that join, and reinitialises rows with a
+  /// conserved sum. Returns whether it has such rows.
+  task<bool> begin_change(Round last, Round t, Membership* membership);
+  /// The peer does no further round before round `end`: it gives rows to the peers that join with
+  /// changes since its last one.
+  void give_rows_before(Round end);
 
  private:
+  void give_rows(Round first, Round last);
   StartingRows& starting_rows() { return node_.endpoint().starting_rows(); }
   std::uint64_t steps_of_round() const;
   task<bool> take_rows(const Donors::Joining& joining);
@@ -78,6 +79,7 @@ class Participation {
   const Algorithm& algorithm_;
   Node& node_;
   const Donors& donors_;
+  Round entered_ = 0;  ///< the last round that has begun, and one; 0: none has
   bool waits_ = false, interrupted_ = false;
 };
 

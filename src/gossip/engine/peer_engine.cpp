@@ -29,6 +29,7 @@ Membership& PeerEngine::membership() {
 
 void PeerEngine::begin_at(Round round) {
   round_ = begun_ = round;
+  participation_.resume_at(round);
   node_.endpoint().begin_at(round);
 }
 
@@ -38,6 +39,7 @@ void PeerEngine::restore(const PeerState& state) {
   algorithm_.resume(id(), state.round, node_.counters(), exchange_.schedule());
   node_.set_steps_done(state.steps);
   round_ = begun_ = state.round;
+  participation_.resume_at(state.round);
   reinitialises_ = node_.endpoint().mixer().uses_earlier_rows();
 }
 
@@ -83,21 +85,20 @@ task<void> PeerEngine::run() {
       rows_after_ = round_;
       continue;
     }
-    const Round last_begun = begun_ > 0 ? begun_ - 1 : 0;
     begun_ = rows_after_ = round_ + 1;
     bool reinitialised = false;
     if (membership_) reinitialised = co_await membership_->begin_round(round_);
-    if (participation_.changes(last_begun, round_)) {
-      const bool sums = co_await participation_.begin_round(last_begun, round_,
-                                                            membership_ ? &*membership_ : nullptr);
+    if (const auto last = participation_.enter(round_)) {
+      const bool sums = co_await participation_.begin_change(*last, round_,
+                                                             membership_ ? &*membership_ : nullptr);
       reinitialised = reinitialised || sums;
     }
     hooks_.before_round(*this, reinitialised);
     co_await algorithm_.round(node_, round_);
     if (!hooks_.after_round(*this)) co_return;
     // The state of a peer that leaves rounds out is the same after each of them.
-    const Round next = node_.endpoint().next_round(round_, last_);
-    while (round_ < next) {
+    begun_ = node_.endpoint().next_round(round_, last_);
+    for (const Round next = begun_; round_ < next;) {
       ++round_;
       if (!participation_.counts_after(round_)) continue;
       // The state is saved first: a run that is resumed from it repeats what completed() records.
@@ -110,7 +111,7 @@ task<void> PeerEngine::run() {
     }
   }
   // Under a policy that leaves rounds out, changes may lie between the last round and the end.
-  if (begun_ > 0 && begun_ < last_) participation_.give_rows(begun_, last_ - 1);
+  participation_.give_rows_before(last_);
   co_await node_.endpoint().flush_sends();
   co_await algorithm_.drain(node_);
   finished_ = true;
@@ -120,7 +121,9 @@ task<void> PeerEngine::run() {
 /// Waits until a neighbour gives rows. Returns whether the peer does rounds then.
 task<bool> PeerEngine::join_network() {
   const Round first = co_await membership_->await_admission();
+  rejoins_ = false;
   round_ = begun_ = first;
+  participation_.resume_at(first);
   participation_.pass(first);
   if (finished_ || !hooks_.joined(*this)) co_return false;
   if (participation_.takes_part(first)) co_await record();
@@ -147,7 +150,6 @@ task<bool> PeerEngine::wait_to_take_part() {
   membership_->join(/*again=*/round_);
   hooks_.on_part(*this, EngineHooks::Part::lost_donor);
   const bool goes_on = co_await join_network();
-  rejoins_ = false;
   co_return goes_on && !finished_;
 }
 

@@ -186,9 +186,8 @@ std::uint64_t Host::node_steps() const {
   std::uint64_t steps = 0;
   for (const auto& engine : group_.engines())
     if (!setup_.is_server(engine->id()))
-      steps +=
-          (engine->node().steps_done() - engine->participation().steps_left_out(engine->begun())) *
-          gradients_a_step;
+      steps += (engine->node().steps_done() - engine->participation().steps_left_out()) *
+               gradients_a_step;
   return steps;
 }
 

@@ -37,10 +37,11 @@ std::map<Round, std::vector<SavedState>> Disks::load(int process, const std::vec
   return found;
 }
 
-void Disks::resume_at(int process, const std::vector<int>& hosted, Round round) {
+void Disks::resume_at(int process, const std::vector<int>& hosted, const std::vector<int>& absent,
+                      Round round) {
   forget_after(process, round);
   if (round > 0) storage_->resume_at(process, hosted, round);
-  log(process).resume_at(round, hosted, false);
+  log(process).resume_at(round, hosted, absent, false);
 }
 
 void Disks::forget_after(int process, Round round) {

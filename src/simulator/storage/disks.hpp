@@ -31,7 +31,9 @@ class Disks {
   std::map<Round, std::vector<SavedState>> load(int process, const std::vector<int>& hosted,
                                                 TraceRecorder& recorder);
   /// The process resumes from this round: what it saved and recorded of later rounds is gone.
-  void resume_at(int process, const std::vector<int>& hosted, Round round);
+  /// `absent`: those of its peers that do not count after the round.
+  void resume_at(int process, const std::vector<int>& hosted, const std::vector<int>& absent,
+                 Round round);
 
  private:
   void forget_after(int process, Round round);

@@ -18,12 +18,15 @@ class RunLog {
     records_.push_back({record.round, record.peer, gaps_.erase(record.peer) > 0});
   }
   /// Drops the records of `round` and later rounds. `joins`: the process joins a network that runs,
-  /// and may resume from a later round when it is stopped before it has saved anything.
-  void resume_at(Round round, const std::vector<int>& peers, bool joins) {
+  /// and may resume from a later round when it is stopped before it has saved anything. `absent`:
+  /// peers that do not count after `round` rounds, whose rounds before are not repeated.
+  void resume_at(Round round, const std::vector<int>& peers, const std::vector<int>& absent,
+                 bool joins) {
     std::erase_if(records_, [round](const LogRecord& record) { return record.round >= round; });
     first_round_ = round;
     if (cut_by_join_ && !joins) gaps_.insert(peers.begin(), peers.end());
     cut_by_join_ = joins;
+    gaps_.insert(absent.begin(), absent.end());
   }
   const std::vector<LogRecord>& records() const { return records_; }
 

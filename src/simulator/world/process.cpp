@@ -1,7 +1,9 @@
 #include "simulator/world/process.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
+#include <vector>
 
 #include "base/check.hpp"
 
@@ -25,7 +27,12 @@ void Process::start() {
     const auto found = world_.disks().load(number_, plan_.hosted, world_.recorder());
     runtime_->join(found.empty() ? std::vector<SavedState>() : found.rbegin()->second);
   } else if (resumption) {
-    world_.disks().resume_at(number_, plan_.hosted, resumption->round);
+    std::vector<int> absent;
+    std::ranges::set_difference(
+        plan_.hosted,
+        world_.protocol().participants().counted_after(plan_.hosted, resumption->round),
+        std::back_inserter(absent));
+    world_.disks().resume_at(number_, plan_.hosted, absent, resumption->round);
     runtime_->resume(*resumption);
   } else {
     runtime_->start();

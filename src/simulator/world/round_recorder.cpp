@@ -23,7 +23,7 @@ bool RoundRecorder::joined(PeerEngine& engine) {
   if (first)
     world_.disks()
         .log(process_.number())
-        .resume_at(engine.round() - std::min(engine.round(), n), process_.peers(), true);
+        .resume_at(engine.round() - std::min(engine.round(), n), process_.peers(), {}, true);
   return true;
 }
 
