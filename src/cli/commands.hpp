@@ -17,6 +17,7 @@ void add_peer(CLI::App& app, int& exit_code);
 void add_launch(CLI::App& app, int& exit_code);
 void add_topology(CLI::App& app, int& exit_code);
 void add_predict(CLI::App& app, int& exit_code);
+void add_leak(CLI::App& app, int& exit_code);
 void add_list(CLI::App& app, int& exit_code);
 void add_collect(CLI::App& app, int& exit_code);
 void add_watch(CLI::App& app, int& exit_code);

@@ -44,6 +44,7 @@ ORDER = {
         "prediction",
         "watch",
         "runtime",
+        "leak",
         "probe",
         "benchmarks",
     ),

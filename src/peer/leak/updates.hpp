@@ -1,0 +1,46 @@
+// The updates behind the rows of a run, and what observers estimate of them.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "peer/leak/sent_rows.hpp"
+#include "peer/setup/setup.hpp"
+#include "theory/reconstruction.hpp"
+
+namespace gossamer::peer {
+
+/// a · b / (‖a‖ ‖b‖); 0 where one of them is 0.
+double cosine(std::span<const double> a, std::span<const double> b);
+
+/// The rows of a run of D-PSGD in the order adapt then combine, apart into what mixing made of
+/// earlier rows and what training added. Immutable.
+class Updates {
+ public:
+  /// `sent` holds `rounds` rounds, and outlives it, as `setup` does. Memory: 2 n d doubles a round.
+  Updates(const Setup& setup, const SentRows& sent, gossip::Round rounds);
+
+  /// [d]: what training added to the row of `peer` in round t.
+  const std::vector<double>& of(int peer, gossip::Round t) const {
+    return updates_[t][static_cast<std::size_t>(peer)];
+  }
+  /// [d]: the estimate of that of those who know the rows of `known`, and how the run started.
+  std::vector<double> estimate(const theory::Reconstruction& known, int peer,
+                               gossip::Round t) const;
+  /// The mean cosine of the group's own updates in rounds that follow each other, within [0,
+  /// 0.999].
+  double similarity(const std::vector<int>& group) const;
+
+ private:
+  using Rows = std::vector<std::vector<double>>;  ///< by peer
+  /// Row i: Σ_j W[i][j] add_row(j, weight, sum).
+  using AddRow = std::function<void(int peer, double weight, std::vector<double>& sum)>;
+  Rows mix(const topology::MixingMatrix& w, const AddRow& add_row) const;
+
+  const SentRows& sent_;
+  std::size_t length_;
+  std::vector<Rows> updates_, starts_;  ///< by round; starts: what mixing made of the first rows
+};
+
+}  // namespace gossamer::peer

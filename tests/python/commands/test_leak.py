@@ -1,0 +1,161 @@
+"""gossamer leak against a computation from W and the messages' definition in NumPy."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file
+
+ROUNDS = 5
+CONFIG = """
+[run]
+peers = {peers}
+rounds = 20
+[topology]
+kind = "{topology}"
+[algorithm]
+kind = "dpsgd"
+[model]
+kind = "mlp"
+hidden = [16]
+[data]
+kind = "digits"
+batch = 1
+[optimizer]
+rate = 0.1
+"""
+
+
+def leak(gossamer: Path, config: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [str(gossamer), "leak", str(config), *arguments],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def matrices(gossamer: Path, topology: str, peers: int) -> np.ndarray:
+    done = subprocess.run(
+        [str(gossamer), "topology", topology, "-n", str(peers), "--json", "--matrix"]
+        + ["--rounds", str(ROUNDS)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    return np.array(json.loads(done.stdout)["matrix"])
+
+
+def expected_shares(w: np.ndarray, observers: list[int], similarity: float) -> np.ndarray:
+    """[peer, round]: the share of an update's variance that the known rows explain."""
+    period, n, _ = w.shape
+    # rows[t] maps all updates, by round and then by peer, to the rows of round t.
+    rows, x = [], np.zeros((n, ROUNDS * n))
+    for t in range(ROUNDS):
+        sent = x + np.kron(np.eye(ROUNDS)[t : t + 1], np.eye(n))
+        rows.append(sent)
+        x = w[t % period] @ sent
+    known = []
+    for t in range(ROUNDS):
+        heard = set(observers)
+        for observer in observers:
+            heard |= set(np.flatnonzero(w[t % period][observer]))
+        known += [rows[t][peer] for peer in sorted(heard)]
+    known = np.array(known)
+    prior = np.kron(
+        (1 - similarity) * np.eye(ROUNDS) + similarity * np.ones((ROUNDS, ROUNDS)), np.eye(n)
+    )
+    joint = known @ prior
+    covariance = joint @ known.T + 1e-8 * np.eye(len(known))
+    explained = np.einsum("ka,ka->a", joint, np.linalg.solve(covariance, joint))
+    return explained.reshape(ROUNDS, n).T
+
+
+@pytest.mark.parametrize(
+    ("topology", "peers", "observers", "similarity"),
+    [
+        ("ring", 7, [0], 0.0),
+        ("path", 6, [2], 0.6),
+        ("one_peer_exponential", 8, [1, 5], 0.3),
+        ("star", 5, [4], 0.9),
+    ],
+)
+def test_shares_of_the_graph(
+    gossamer: Path,
+    tmp_path: Path,
+    topology: str,
+    peers: int,
+    observers: list[int],
+    similarity: float,
+) -> None:
+    config = tmp_path / "leak.toml"
+    config.write_text(CONFIG.format(peers=peers, topology=topology))
+    done = leak(
+        gossamer,
+        config,
+        "--predict",
+        "--json",
+        *("--rounds", str(ROUNDS), "--similarity", str(similarity)),
+        *("--observers", ",".join(map(str, observers))),
+    )
+    assert done.returncode == 0, done.stderr
+    (group,) = json.loads(done.stdout)["observers"]
+    shares = expected_shares(matrices(gossamer, topology, peers), observers, similarity)
+    assert [update["peer"] for update in group["updates"]] == [
+        peer for peer in range(peers) if peer not in observers
+    ]
+    for update in group["updates"]:
+        of_peer = shares[update["peer"]]
+        assert update["share"] == pytest.approx(of_peer.max(), abs=1e-6)
+        assert of_peer[update["round"]] == pytest.approx(of_peer.max(), abs=1e-6)
+
+
+def test_files_hold_what_the_neighbour_read(gossamer: Path, tmp_path: Path) -> None:
+    config, out = tmp_path / "leak.toml", tmp_path / "out"
+    config.write_text(CONFIG.format(peers=6, topology="ring"))
+    done = leak(gossamer, config, "--out", str(out))
+    assert done.returncode == 0, done.stderr
+    assert "recognisable" in done.stdout
+    assert str(out / "leak") in done.stdout
+    assert sorted(path.name for path in (out / "leak").iterdir()) == [
+        "leak.json",
+        "samples.safetensors",
+    ]
+    found = json.loads((out / "leak/leak.json").read_text())
+    tensors = load_file(out / "leak/samples.safetensors")
+    assert tensors["original"].shape == (len(found["shown"]), 1, 8, 8)
+    neighbours = [
+        k
+        for k, shown in enumerate(found["shown"])
+        if (shown["peer"] - shown["observers"][0]) % 6 in (1, 5)
+    ]
+    assert len(neighbours) == 12
+    for k in neighbours:
+        np.testing.assert_allclose(tensors["original"][k], tensors["recovered"][k], atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "part"),
+    [
+        (("--set", "algorithm.kind=extra"), "algorithm.kind = 'extra'"),
+        (("--observers", "0,9"), "there is no peer 9; ids are 0 to 5"),
+        (("--observers", "x"), "--observers"),
+        (("--similarity", "1"), "--similarity"),
+        (("--rounds", "0"), "--rounds"),
+    ],
+)
+def test_refusals(
+    gossamer: Path, tmp_path: Path, arguments: tuple[str, ...], part: str
+) -> None:
+    config = tmp_path / "leak.toml"
+    config.write_text(CONFIG.format(peers=6, topology="ring"))
+    done = leak(gossamer, config, "--out", str(tmp_path / "out"), *arguments)
+    assert done.returncode == 2, done.stdout
+    assert part in done.stderr
+    assert not (tmp_path / "out").exists()
