@@ -30,6 +30,7 @@ TEST_CASE("seeds with rare faults, of peers that join and leave above all, viola
         Case{2092, "a run is stopped after peers have left"},
         Case{10383, "a peer is stopped while it records rounds that it leaves out"},
         Case{14845, "neighbours of a peer that ends without rows wait for it no longer"},
+        Case{18796, "a peer that has left gives no rows to one that asks"},
         Case{15216, "a run resumes after a peer's round that it did not do, when it has left"}}) {
     CAPTURE(seed);
     CAPTURE(what);

@@ -135,7 +135,10 @@ task<bool> PeerEngine::join_network() {
 /// peer takes the rows of any neighbour, as one that joins a running network, and begins later.
 task<bool> PeerEngine::wait_to_take_part() {
   round_ = participation_.next_round(round_, options_.rounds);
-  if (round_ >= last_) co_return true;
+  if (round_ >= last_) {
+    if (membership_) membership_->set_wait(round_);  // it gives no rows to those that ask
+    co_return true;
+  }
   hooks_.on_part(*this, EngineHooks::Part::waits);
   const std::function<bool()> stops = [this] { return round_ >= last_; };
   const Participation::Wait wait =
