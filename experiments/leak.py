@@ -27,12 +27,12 @@ MOST_COLUMNS = 10
 
 def columns(leak: dict) -> list[tuple[int, dict]]:
     """Numbers of the shown samples of the first group, with the outcome for their peer."""
-    first = leak["observers"][0]
-    outcomes = {update["peer"]: update for update in first["updates"]}
+    first = leak["groups"][0]
+    outcomes = {peer["peer"]: peer for peer in first["peers"]}
     shown = [
         (number, outcomes[sample["peer"]] | {"psnr": sample["psnr"]})
         for number, sample in enumerate(leak["shown"])
-        if sample["observers"] == first["peers"]
+        if sample["observers"] == first["observers"]
     ]
     return sorted(shown, key=lambda one: (one[1]["distance"], one[1]["peer"]))[:MOST_COLUMNS]
 
@@ -81,14 +81,17 @@ def main() -> None:
     try:
         leak = json.loads((options.folder / "leak.json").read_text())
         tensors = load_file(options.folder / "samples.safetensors")
-    except OSError as error:
+    except (OSError, ValueError) as error:
         sys.exit(
-            f"leak.py: {error.filename}: {error.strerror}; gossamer leak writes this file, the"
-            " samples only if some were read off"
+            f"leak.py: {options.folder}: {error}; gossamer leak writes leak.json there, and"
+            " samples.safetensors if samples were read off"
         )
     if not columns(leak):
         sys.exit("leak.py: no sample was read off for the first group of observers")
-    draw(leak, tensors, options.out or options.folder / "leak.png")
+    out = options.out or options.folder / "leak.png"
+    if not out.parent.is_dir():
+        sys.exit(f"leak.py: --out {out}: the folder {out.parent} does not exist")
+    draw(leak, tensors, out)
 
 
 if __name__ == "__main__":

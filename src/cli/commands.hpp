@@ -3,6 +3,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -40,6 +41,10 @@ struct ConfigOptions {
   void add_to(CLI::App& command);
   Result<peer::Config> load() const;
 };
+
+/// From now on the first SIGINT, SIGTERM or SIGHUP does not end the process; another one of the
+/// same kind does. Returns a function that says whether one has come.
+std::function<bool()> catch_interrupts();
 
 /// Adds --resume, which sets where a run starts (peer/checkpoint/resume.hpp).
 void add_resume(CLI::App& command, std::string& resume);

@@ -1,6 +1,18 @@
+#include <csignal>
+
 #include "cli/commands.hpp"
 
 namespace gossamer::cli {
+namespace {
+
+volatile std::sig_atomic_t interrupts = 0;
+
+void count_interrupt(int signal) {
+  interrupts = interrupts + 1;
+  std::signal(signal, SIG_DFL);
+}
+
+}  // namespace
 
 void ConfigOptions::add_to(CLI::App& command) {
   command.add_option("config", path, "TOML file of the run; if omitted, the defaults are used");
@@ -17,6 +29,11 @@ void add_resume(CLI::App& command, std::string& resume) {
       "where to start: none (at round 0, the default), auto (at the newest valid checkpoint in "
       "checkpoint.folder, or at round 0 if there is none), the .json file of a checkpoint, or a "
       "folder of checkpoints");
+}
+
+std::function<bool()> catch_interrupts() {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) std::signal(signal, count_interrupt);
+  return [] { return interrupts > 0; };
 }
 
 Result<peer::Config> ConfigOptions::load() const {

@@ -1,15 +1,13 @@
 // gossamer launch HOSTS CONFIG: runs a network on machines that ssh reaches.
 #include <fmt/format.h>
-#include <stdlib.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <memory>
 #include <sstream>
 
 #include "base/printable.hpp"
+#include "base/temporary_folder.hpp"
 #include "cli/commands.hpp"
 #include "net/io/address.hpp"
 #include "peer/launch/launch_plan.hpp"
@@ -46,33 +44,6 @@ struct LaunchCommand {
     if (resume != "none") add("--resume", resume);
     return arguments;
   }
-};
-
-/// A folder in which the processes of this machine meet, for as long as the object lives.
-class MeetingFolder {
- public:
-  static Result<MeetingFolder> make() {
-    std::error_code error;
-    fs::path folder = fs::temp_directory_path(error);
-    if (!error) folder = fs::absolute(folder, error);
-    if (error) return data_error(fmt::format("TMPDIR: {}", error.message()));
-    std::string path = (folder / "gossamer-XXXXXX").string();
-    if (::mkdtemp(path.data()) == nullptr)
-      return data_error(
-          fmt::format("{}: the folder cannot be made: {}", path, std::strerror(errno)));
-    return MeetingFolder(path);
-  }
-  MeetingFolder(MeetingFolder&& other) noexcept : path_(std::exchange(other.path_, {})) {}
-  MeetingFolder& operator=(MeetingFolder&&) = delete;
-  ~MeetingFolder() {
-    std::error_code ignored;
-    if (!path_.empty()) fs::remove_all(path_, ignored);
-  }
-  const std::string& path() const { return path_; }
-
- private:
-  explicit MeetingFolder(std::string path) : path_(std::move(path)) {}
-  std::string path_;
 };
 
 std::vector<std::string> words_of(const std::string& text) {
@@ -112,12 +83,12 @@ Result<int> execute(LaunchCommand command) {
   request.program = command.program.empty() ? fs::read_symlink("/proc/self/exe", error).string()
                                             : command.program;
   if (error) return data_error(fmt::format("the path of this program: {}", error.message()));
-  std::optional<MeetingFolder> meeting;
+  std::optional<TemporaryFolder> meeting;  // in which the processes of this machine meet
   const net::NetOptions& given = config.net;
   if (given.peers.empty() && given.rendezvous.empty() && given.seeds.empty()) {
     if (std::ranges::all_of(hosts, &LaunchHost::is_local)) {
-      GOSSAMER_TRY(MeetingFolder folder, MeetingFolder::make());
-      command.config.overrides.push_back("net.rendezvous=" + folder.path());
+      GOSSAMER_TRY(TemporaryFolder folder, TemporaryFolder::make());
+      command.config.overrides.push_back("net.rendezvous=" + folder.path().string());
       meeting.emplace(std::move(folder));
     } else {
       request.port = command.port;

@@ -3,52 +3,59 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 
 #include "base/id_list.hpp"
 #include "cli/commands.hpp"
 #include "peer/runtime/run.hpp"
-#include "peer/storage/files.hpp"
 
 namespace gossamer::cli {
 
 using namespace peer;
 namespace {
 
+/// Without --observers: each of at most so many peers, evenly spaced, for itself.
+constexpr int kMostAlone = 16;
+constexpr std::uint64_t kRounds = 10;
+
 struct LeakCommand {
   ConfigOptions config;
-  std::uint64_t rounds = 10;
+  std::optional<std::uint64_t> rounds;
   std::string observers;
-  std::optional<double> similarity;
+  double similarity = 0;
   bool predict = false, json = false, quiet = false;
 };
 
+Result<std::vector<std::vector<int>>> groups_of(const LeakCommand& command, int peers) {
+  std::vector<std::vector<int>> groups;
+  if (!command.observers.empty()) {
+    GOSSAMER_TRY(std::vector<int> group, parse_ids(command.observers, "--observers"));
+    groups.push_back(std::move(group));
+    return groups;
+  }
+  const int alone = std::min(peers, kMostAlone);
+  for (int k = 0; k < alone; ++k)
+    groups.push_back({static_cast<int>(std::int64_t{k} * peers / alone)});
+  return groups;
+}
+
 Result<int> execute(const LeakCommand& command) {
   GOSSAMER_TRY(Config config, command.config.load());
-  config.local.device = command.predict ? "cpu" : config.local.device;
+  if (command.predict) config.local.device = "cpu";
   LeakRequest request;
-  request.rounds = std::min(command.rounds, config.run.rounds);
+  request.rounds = command.rounds.value_or(std::min(kRounds, config.run.rounds));
   request.similarity = command.similarity;
   request.trains = !command.predict;
-  if (command.observers.empty()) {
-    for (int peer = 0; peer < config.run.peers; ++peer) request.observers.push_back({peer});
-  } else {
-    GOSSAMER_TRY(std::vector<int> group, parse_ids(command.observers, "--observers"));
-    request.observers.push_back(std::move(group));
-  }
+  request.interrupted = catch_interrupts();
+  GOSSAMER_TRY(request.observers, groups_of(command, config.run.peers));
   const std::filesystem::path folder = run_folder(config) / "leak";
-  request.folder = folder / "run";
   GOSSAMER_TRY(const Leak leaked, leak(std::move(config), request));
-  const std::string json = text_of(leak_json(request, leaked), 2) + "\n";
-  if (request.trains) {
-    GOSSAMER_TRY_STATUS(write_file(folder / "leak.json", json));
-    if (!leaked.shown.empty())
-      GOSSAMER_TRY_STATUS(write_shown_samples(folder / "samples.safetensors", leaked));
-  }
-  if (command.json) fmt::print("{}", json);
+  if (request.trains) GOSSAMER_TRY_STATUS(write_leak(folder, request, leaked));
+  if (command.json) fmt::print("{}\n", text_of(leak_json(request, leaked), 2));
   else if (!command.quiet) fmt::print("{}", leak_text(request, leaked));
   if (request.trains && !command.json && !command.quiet)
-    fmt::print("\nfolder        {}\n", folder.string());
+    fmt::print("\n{:<12}{}\n", "folder", folder.string());
   return 0;
 }
 
@@ -59,16 +66,17 @@ void add_leak(CLI::App& app, int& exit_code) {
   CLI::App* leak = app.add_subcommand(
       "leak", "attack the messages of a run: what peers learn of each other's updates and samples");
   command->config.add_to(*leak);
-  leak->add_option("--rounds", command->rounds, "rounds that are observed, from the first")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 4096));
+  leak->add_option(
+      "--rounds", command->rounds,
+      "rounds that are observed, from the first; default: 10, or run.rounds if that is "
+      "less");
   leak->add_option("--observers", command->observers,
                    "peers that put together what they know, such as 0,3 or 0-3; default: each peer "
-                   "for itself");
+                   "for itself, of more than 16 peers 16 evenly spaced ones");
   leak->add_option("--similarity", command->similarity,
-                   "correlation of a peer's updates in two rounds, for the estimates; default: "
-                   "measured on the observers' own updates, and 0 with --predict")
-      ->check(CLI::Range(0.0, 0.999));
+                   "correlation of a peer's updates in two rounds that the estimates assume, at "
+                   "least 0 and below 1")
+      ->capture_default_str();
   leak->add_flag("--predict", command->predict,
                  "train nothing, and only say what part of each update could be reconstructed");
   leak->add_flag("--json", command->json, "print leak.json, which also has every pair");

@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <csignal>
 #include <memory>
 
 #include "cli/commands.hpp"
@@ -16,15 +15,6 @@ namespace gossamer::cli {
 
 using namespace peer;
 namespace {
-
-volatile std::sig_atomic_t interrupts = 0;
-
-/// The first Ctrl-C ends the run after the current round. It restores the default action, so that a
-/// second one ends the process at once.
-void count_interrupt(int signal) {
-  interrupts = interrupts + 1;
-  std::signal(signal, SIG_DFL);
-}
 
 struct RunCommand {
   ConfigOptions config;
@@ -49,14 +39,13 @@ Result<int> execute(const RunCommand& command) {
     }
     return 0;
   }
-  std::signal(SIGINT, count_interrupt);
-  std::signal(SIGTERM, count_interrupt);
-  std::signal(SIGHUP, count_interrupt);
+  // The run ends after the current round.
+  const auto is_interrupted = catch_interrupts();
 
   Progress progress(setup.config.run.rounds, command.quiet);
   RunRequest request;
   request.folder = run_folder(setup.config);
-  request.interrupted = [] { return interrupts > 0; };
+  request.interrupted = is_interrupted;
   request.resume = resume_choice(command.resume);
   request.message = [&progress](const std::string& line) {
     progress.end();

@@ -6,13 +6,14 @@
 //   m_i(t) = Σ_{j, s ≤ t} C[(i, t), (j, s)] Δ_j(s) + the starting rows, mixed,
 // and whoever knows all W_t and the start estimates the updates by linear regression, those of
 // peers that are no neighbours too (El Mrini, Cyffers and Bellet 2024, "Privacy Attacks in
-// Decentralized Learning"; they take gradients to be constant up to noise, which is similarity near
-// 1 here).
+// Decentralized Learning"; they take the gradients of a peer to be alike, which is a similarity
+// near 1 here).
 //
 // The regression is the best linear one where the updates are random with mean 0 and equal
 // variance, those of different peers are uncorrelated, and those of one peer in two rounds have the
 // correlation `similarity`. The share of an update's variance that the rows explain then depends on
-// the graph and on the rounds alone.
+// the graph, the observers, the rounds and the similarity alone. The updates of a run are
+// correlated among peers, and rows are rounded to float32, so there it may be more or less.
 #pragma once
 
 #include <Eigen/Dense>
@@ -38,7 +39,7 @@ struct SentRow {
 class Reconstruction {
  public:
   /// `similarity`: in [0, 1). n · rounds is at most kMostUpdates (checked). Time: of the order of
-  /// (rows)³ + (rows)² · n · rounds.
+  /// rows³ + rows² · n · rounds + edges of W · n · rounds².
   Reconstruction(const MixingSchedule& schedule, const std::vector<int>& observers, Round rounds,
                  double similarity);
 

@@ -114,6 +114,7 @@ class SendQueue {
     /// Fills `bytes`, once.
     void encode(HashMemo& hashes);
   };
+  static_assert(sizeof(Outgoing) <= 336, "docs/WIRE.md counts the memory of a session");
   using Frames = std::deque<Outgoing>;
 
   bool copy(Outgoing& frame, std::vector<gossip::Lease>& leases);

@@ -14,8 +14,8 @@ using namespace std::chrono_literals;
 
 namespace {
 
-// Control messages that wait for the other end, which answers some of them and may not read: a few
-// megabytes.
+// Control messages that wait for the other end, which answers some of them and may not read. Each
+// takes a frame of SendQueue: 21 MiB in all.
 constexpr std::size_t kMaxControlFrames = 1 << 16;
 
 // Frames that carry nothing new: a fixed number, one more in each interval, and one for each frame

@@ -2,25 +2,20 @@
 // equal distance.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <map>
 
-#include "base/id_list.hpp"
 #include "peer/leak/leak.hpp"
 
 namespace gossamer::peer {
 namespace {
-
-/// PSNR from which on the leak counts a pair's samples as recognisable, dB.
-constexpr double kRecognisable = 20;
 
 class Mean {
  public:
   void add(double value) {
     sum_ += value;
     ++count_;
-  }
-  void add(const std::optional<double>& value) {
-    if (value) add(*value);
   }
   bool known() const { return count_ > 0; }
   double value() const { return sum_ / static_cast<double>(count_); }
@@ -30,122 +25,127 @@ class Mean {
   std::size_t count_ = 0;
 };
 
-/// Means over pairs.
+/// A column of the table: its name, what it means, and its value for a pair, if it has one.
+struct Column {
+  const char* name;
+  const char* meaning;
+  std::optional<double> (*value)(const LeakedPeer&);
+};
+
+template <class Member>
+std::optional<double> of(const std::optional<SampleOutcome>& outcome, Member member) {
+  return outcome ? std::optional<double>((*outcome).*member) : std::nullopt;
+}
+
+constexpr Column kColumns[] = {
+    {"share",
+     "predicted part of an update's variance that the rows explain, in the round with the largest",
+     [](const LeakedPeer& peer) { return std::optional(peer.share); }},
+    {"explained", "the part of that update that the estimate explained: 1 - (error / update)^2",
+     [](const LeakedPeer& peer) { return peer.explained; }},
+    {"psnr", "dB, median over the samples of a round, of what was nearest to each in the estimates",
+     [](const LeakedPeer& peer) { return of(peer.samples, &SampleOutcome::psnr); }},
+    {"control", "psnr with as many test samples in place of what was in the estimates",
+     [](const LeakedPeer& peer) { return of(peer.control, &SampleOutcome::psnr); }},
+    {"recognised", "part of the samples with 20 dB or more",
+     [](const LeakedPeer& peer) { return of(peer.samples, &SampleOutcome::recognised); }},
+    {"by control", "the same with test samples",
+     [](const LeakedPeer& peer) { return of(peer.control, &SampleOutcome::recognised); }},
+    {"label", "part of the pairs in which the label of the one sample was right",
+     [](const LeakedPeer& peer) {
+       const auto& samples = peer.samples;
+       return samples && samples->label ? std::optional(*samples->label ? 1.0 : 0.0) : std::nullopt;
+     }},
+    {"membership", "how often a sample that was trained on has a smaller loss than a test sample",
+     [](const LeakedPeer& peer) { return peer.membership; }},
+};
+constexpr std::size_t kCount = std::size(kColumns);
+
 struct Means {
   int pairs = 0;
-  Mean share, determined, cosine, psnr, control, recognisable, label, membership;
-
-  void add(const LeakedUpdate& update) {
-    ++pairs;
-    share.add(update.share);
-    determined.add(update.share > 0.99 ? 1.0 : 0.0);
-    cosine.add(update.cosine);
-    psnr.add(update.psnr);
-    control.add(update.control);
-    if (update.psnr) recognisable.add(*update.psnr >= kRecognisable ? 1.0 : 0.0);
-    membership.add(update.membership);
-    if (update.label) label.add(*update.label ? 1.0 : 0.0);
-  }
+  std::array<Mean, kCount> columns;
 };
 
 std::map<int, Means> by_distance(const Leak& leak) {
   std::map<int, Means> means;
-  for (const ObserverLeak& observer : leak.observers)
-    for (const LeakedUpdate& update : observer.updates) means[update.distance].add(update);
+  for (const ObserverLeak& group : leak.groups)
+    for (const LeakedPeer& peer : group.peers) {
+      Means& here = means[peer.distance];
+      ++here.pairs;
+      for (std::size_t c = 0; c < kCount; ++c)
+        if (const auto value = kColumns[c].value(peer)) here.columns[c].add(*value);
+    }
   return means;
 }
 
-/// In the order of the table's columns.
-std::vector<std::pair<std::string, const Mean*>> columns(const Means& means) {
-  return {{"share", &means.share},     {"determined", &means.determined},
-          {"cosine", &means.cosine},   {"psnr", &means.psnr},
-          {"control", &means.control}, {"recognisable", &means.recognisable},
-          {"label", &means.label},     {"membership", &means.membership}};
+std::string key_of(const Column& column) {
+  std::string key = column.name;
+  std::ranges::replace(key, ' ', '_');
+  return key;
 }
 
-Json json_of(const LeakedUpdate& update) {
-  Json json{{"peer", update.peer},
-            {"distance", update.distance},
-            {"round", update.round},
-            {"share", update.share}};
-  if (update.cosine) json["cosine"] = *update.cosine;
-  if (update.psnr) json["psnr"] = *update.psnr;
-  if (update.control) json["control"] = *update.control;
-  if (update.label) json["label"] = *update.label;
-  if (update.membership) json["membership"] = *update.membership;
+Json json_of(const LeakedPeer& peer) {
+  Json json{{"peer", peer.peer}, {"distance", peer.distance}, {"round", peer.round}};
+  for (const Column& column : kColumns)
+    if (const auto value = column.value(peer)) json[key_of(column)] = *value;
+  if (peer.samples) json["rounds"] = peer.samples->rounds;
   return json;
 }
 
 }  // namespace
 
 Json leak_json(const LeakRequest& request, const Leak& leak) {
-  Json json{{"rounds", request.rounds}, {"by_distance", Json::array()}};
+  Json json{{"predicted", !request.trains},
+            {"rounds", request.rounds},
+            {"similarity", request.similarity},
+            {"by_distance", Json::array()}};
   for (const auto& [distance, means] : by_distance(leak)) {
     Json line{{"distance", distance}, {"pairs", means.pairs}};
-    for (const auto& [name, mean] : columns(means))
-      if (mean->known()) line[name] = mean->value();
+    for (std::size_t c = 0; c < kCount; ++c)
+      if (means.columns[c].known()) line[key_of(kColumns[c])] = means.columns[c].value();
     json["by_distance"].push_back(std::move(line));
   }
-  json["observers"] = Json::array();
-  for (const ObserverLeak& observer : leak.observers) {
-    Json updates = Json::array();
-    for (const LeakedUpdate& update : observer.updates) updates.push_back(json_of(update));
-    json["observers"].push_back({{"peers", observer.peers},
-                                 {"similarity", observer.similarity},
-                                 {"updates", std::move(updates)}});
+  json["groups"] = Json::array();
+  for (const ObserverLeak& group : leak.groups) {
+    Json peers = Json::array();
+    for (const LeakedPeer& peer : group.peers) peers.push_back(json_of(peer));
+    json["groups"].push_back({{"observers", group.observers}, {"peers", std::move(peers)}});
   }
   json["shown"] = Json::array();
   for (const ShownSample& shown : leak.shown)
     json["shown"].push_back({{"observers", shown.observers},
                              {"peer", shown.peer},
-                             {"sample", shown.sample},
-                             {"psnr", shown.psnr}});
+                             {"sample", shown.recovered.sample},
+                             {"psnr", shown.recovered.psnr}});
   return json;
 }
 
 std::string leak_text(const LeakRequest& request, const Leak& leak) {
   const std::map<int, Means> all = by_distance(leak);
-  std::string text =
-      fmt::format("what peers learn of others from the rows of {} rounds, means over pairs\n\n",
-                  request.rounds);
-  std::vector<std::string> names;
-  if (!all.empty())
-    for (const auto& [name, mean] : columns(all.begin()->second)) names.push_back(name);
-  std::vector<bool> shown(names.size());
+  std::string text = fmt::format(
+      "what peers {} of others from the rows of {} round{}, means over pairs\n\n{:<10}{:>7}",
+      request.trains ? "learn" : "could learn", request.rounds, request.rounds == 1 ? "" : "s",
+      "distance", "pairs");
+  std::array<bool, kCount> shown{};
   for (const auto& [distance, means] : all)
-    for (std::size_t c = 0; c < names.size(); ++c)
-      shown[c] = shown[c] || columns(means)[c].second->known();
-  text += fmt::format("{:<10}{:>7}", "distance", "pairs");
-  for (std::size_t c = 0; c < names.size(); ++c)
-    if (shown[c]) text += fmt::format("{:>14}", names[c]);
+    for (std::size_t c = 0; c < kCount; ++c) shown[c] = shown[c] || means.columns[c].known();
+  for (std::size_t c = 0; c < kCount; ++c)
+    if (shown[c]) text += fmt::format("{:>12}", kColumns[c].name);
   for (const auto& [distance, means] : all) {
     text +=
         fmt::format("\n{:<10}{:>7}", distance < 0 ? "none" : std::to_string(distance), means.pairs);
-    for (std::size_t c = 0; c < names.size(); ++c) {
+    for (std::size_t c = 0; c < kCount; ++c) {
       if (!shown[c]) continue;
-      const Mean& mean = *columns(means)[c].second;
-      text += mean.known() ? fmt::format("{:>14.3f}", mean.value()) : fmt::format("{:>14}", "-");
+      const Mean& mean = means.columns[c];
+      text += mean.known() ? fmt::format("{:>12.3f}", mean.value()) : fmt::format("{:>12}", "-");
     }
   }
-  text +=
-      "\n\ndistance      hops from a peer to those who observe it\n"
-      "share         part of the variance of the peer's update that the rows explain, in the round "
-      "of which they explain most\n"
-      "determined    part of the pairs with a share above 0.99\n";
-  const auto explain = [&](std::size_t column, const char* words) {
-    if (shown[column]) text += words;
-  };
-  if (shown.empty()) return text;
-  explain(2, "cosine        of the estimate and the update\n");
-  explain(3,
-          "psnr          of the batch's samples and what is nearest to each in the estimate, dB\n");
-  explain(4,
-          "control       the same of as many test samples in place of what was in the estimate\n");
-  explain(5, "recognisable  part of the pairs with a psnr of 20 dB or more\n");
-  explain(6, "label         part of the pairs in which the label of the one sample was right\n");
-  explain(7,
-          "membership    how often a sample of the peer has a smaller loss in its last row than a "
-          "test sample\n");
+  text += fmt::format("\n\n{:<12}hops from a peer to those who observe it\n", "distance");
+  for (std::size_t c = 0; c < kCount; ++c)
+    if (shown[c]) text += fmt::format("{:<12}{}\n", kColumns[c].name, kColumns[c].meaning);
+  if (request.trains && !leak.reads_samples)
+    text +=
+        "\nThe first layer of the model is not dense with a bias, so no samples were read off.\n";
   return text;
 }
 

@@ -37,15 +37,15 @@ struct Compared {
 }  // namespace
 
 Result<MembershipAttack> MembershipAttack::make(const Config& config, const train::Dataset& data,
-                                                const train::Shards& shards) {
+                                                const train::Shards& members) {
   MembershipAttack attack;
   Compared compared;
   compared.data->channels = data.channels;
   compared.data->height = data.height;
   compared.data->width = data.width;
   compared.data->classes = data.classes;
-  for (const std::vector<std::uint32_t>& shard : shards)
-    attack.members_.push_back(compared.add(data, some_of(shard)));
+  for (const std::vector<std::uint32_t>& samples : members)
+    attack.members_.push_back(compared.add(data, some_of(samples)));
   std::vector<std::uint32_t> test;
   for (std::size_t i = data.train_count; i < data.count; ++i)
     test.push_back(static_cast<std::uint32_t>(i));
@@ -78,7 +78,7 @@ std::vector<double> MembershipAttack::losses(std::span<const float> row,
   return losses;
 }
 
-std::optional<double> MembershipAttack::advantage(std::span<const float> row, int peer) const {
+std::optional<double> MembershipAttack::auc(std::span<const float> row, int peer) const {
   if (others_.empty()) return std::nullopt;
   const std::vector<double> members = losses(row, members_[static_cast<std::size_t>(peer)]),
                             others = losses(row, others_);

@@ -21,15 +21,16 @@ inline constexpr std::size_t kMostCompared = 500;
 
 class MembershipAttack {
  public:
-  /// For the samples of `shards` and of the test split. Errors as of make_model() and
-  /// make_learner().
+  /// `members`: by peer, the samples that it trained on. They are held against those of the test
+  /// split. Errors as of make_model() and make_learner().
   static Result<MembershipAttack> make(const Config& config, const train::Dataset& data,
-                                       const train::Shards& shards);
+                                       const train::Shards& members);
 
-  /// The probability that a sample of the peer's shard has a smaller loss under the model `row`
-  /// ([d]) than a sample of the test split; equal losses count as half. 0.5: the losses tell
-  /// nothing. None without test samples.
-  std::optional<double> advantage(std::span<const float> row, int peer) const;
+  /// The area under the curve of the attack: the probability that a member has a smaller loss under
+  /// the model `row` ([d]) than a test sample; equal losses count as half. 0.5: the losses tell
+  /// nothing. Where the peer has other classes than the test split, they also tell that. None
+  /// without test samples.
+  std::optional<double> auc(std::span<const float> row, int peer) const;
 
  private:
   MembershipAttack() = default;

@@ -1,26 +1,6 @@
 #include "peer/leak/updates.hpp"
 
-#include <algorithm>
-#include <cmath>
-
 namespace gossamer::peer {
-namespace {
-
-double dot(std::span<const double> a, std::span<const double> b) {
-  double sum = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) sum += a[i] * b[i];
-  return sum;
-}
-
-constexpr double kMostSimilar = 0.999;  // updates that are quite alike would leave no others
-
-}  // namespace
-
-double cosine(std::span<const double> a, std::span<const double> b) {
-  const double norms = std::sqrt(dot(a, a) * dot(b, b));
-  return norms > 0 ? dot(a, b) / norms : 0;
-}
-
 Updates::Updates(const Setup& setup, const SentRows& sent, gossip::Round rounds)
     : sent_(sent), length_(setup.parameters) {
   Rows mixed;
@@ -75,17 +55,6 @@ std::vector<double> Updates::estimate(const theory::Reconstruction& known, int p
       estimate[k] += weight * (static_cast<double>(row[k]) - start[k]);
   }
   return estimate;
-}
-
-double Updates::similarity(const std::vector<int>& group) const {
-  double sum = 0;
-  std::size_t pairs = 0;
-  for (std::size_t t = 1; t < updates_.size(); ++t)
-    for (const int peer : group) {
-      sum += cosine(of(peer, t - 1), of(peer, t));
-      ++pairs;
-    }
-  return pairs > 0 ? std::clamp(sum / static_cast<double>(pairs), 0.0, kMostSimilar) : 0;
 }
 
 }  // namespace gossamer::peer

@@ -11,9 +11,6 @@
 
 namespace gossamer::peer {
 
-/// a · b / (‖a‖ ‖b‖); 0 where one of them is 0.
-double cosine(std::span<const double> a, std::span<const double> b);
-
 /// The rows of a run of D-PSGD in the order adapt then combine, apart into what mixing made of
 /// earlier rows and what training added. Immutable.
 class Updates {
@@ -28,9 +25,6 @@ class Updates {
   /// [d]: the estimate of that of those who know the rows of `known`, and how the run started.
   std::vector<double> estimate(const theory::Reconstruction& known, int peer,
                                gossip::Round t) const;
-  /// The mean cosine of the group's own updates in rounds that follow each other, within [0,
-  /// 0.999].
-  double similarity(const std::vector<int>& group) const;
 
  private:
   using Rows = std::vector<std::vector<double>>;  ///< by peer

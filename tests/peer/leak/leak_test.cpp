@@ -16,27 +16,24 @@ const Overrides kRing{"run.peers=6",    "run.rounds=20",      "topology.kind=rin
                       "model.kind=mlp", "model.hidden=24",    "data.kind=digits",
                       "data.batch=1",   "optimizer.rate=0.1", "local.threads=1"};
 
-LeakRequest each_alone(const Folder& folder, int peers, gossip::Round rounds) {
+LeakRequest each_alone(int peers, gossip::Round rounds) {
   LeakRequest request;
   for (int peer = 0; peer < peers; ++peer) request.observers.push_back({peer});
   request.rounds = rounds;
-  request.folder = folder.path / "run";
   return request;
 }
 
 Leak leaked(const Overrides& overrides, int peers = 6, gossip::Round rounds = 6) {
-  const Folder folder;
-  auto result = leak(configured(overrides), each_alone(folder, peers, rounds));
+  auto result = leak(configured(overrides), each_alone(peers, rounds));
   REQUIRE_MESSAGE(result.ok(), result.error().message);
-  CHECK_FALSE(fs::exists(folder.path / "run"));
   return std::move(*result);
 }
 
-std::vector<LeakedUpdate> at_distance(const Leak& leak, int distance) {
-  std::vector<LeakedUpdate> found;
-  for (const ObserverLeak& observer : leak.observers)
-    for (const LeakedUpdate& update : observer.updates)
-      if (update.distance == distance) found.push_back(update);
+std::vector<LeakedPeer> at_distance(const Leak& leak, int distance) {
+  std::vector<LeakedPeer> found;
+  for (const ObserverLeak& group : leak.groups)
+    for (const LeakedPeer& peer : group.peers)
+      if (peer.distance == distance) found.push_back(peer);
   return found;
 }
 
@@ -51,65 +48,90 @@ bool has(const std::string& text, const std::string& part) {
 
 }  // namespace
 
-TEST_CASE("a neighbour reads the one sample of a batch, with its label") {
+TEST_CASE("peers one and two hops away read the one sample of a batch") {
   const Leak leak = leaked(kRing);
-  const auto neighbours = at_distance(leak, 1);
+  const auto neighbours = at_distance(leak, 1), further = at_distance(leak, 2);
   REQUIRE(neighbours.size() == 12);
-  for (const LeakedUpdate& update : neighbours) {
-    CHECK(update.share > 0.999);
-    CHECK(update.cosine.value() > 0.999);
-    CHECK(update.psnr.value() > 60);
-    CHECK(update.control.value() < 25);
-    CHECK(update.label.value());
-    CHECK(update.membership.has_value());
+  for (const LeakedPeer& peer : neighbours) {
+    CHECK(peer.share > 0.999);
+    CHECK(peer.explained.value() > 0.999);
+    CHECK(peer.samples.value().psnr > 60);
+    CHECK(peer.samples.value().recognised == 1);
+    CHECK(peer.samples.value().label.value());
+    CHECK(peer.control.value().psnr < 20);
+    CHECK(peer.control.value().recognised == 0);
+    CHECK(peer.membership.has_value());
   }
-  for (const LeakedUpdate& update : at_distance(leak, 3)) {
-    CHECK(update.share < 0.5);
-    CHECK_FALSE(update.membership.has_value());
+  double recognised = 0;
+  REQUIRE(further.size() == 12);
+  for (const LeakedPeer& peer : further) {
+    CHECK(peer.share < 0.5);
+    CHECK(peer.explained.value() < 0.9);
+    CHECK(peer.samples.value().rounds <= 6);
+    CHECK_FALSE(peer.membership.has_value());
+    recognised += peer.samples.value().recognised / 12;
   }
+  CHECK(recognised > 0.8);
   REQUIRE(leak.shown.size() == 30);
+  CHECK(leak.reads_samples);
   CHECK(leak.sample_shape == std::vector<std::int64_t>{1, 8, 8});
 }
 
-TEST_CASE("noise of private gradients hides the sample") {
-  const Overrides noisy = kRing + Overrides{"privacy.clip=1", "privacy.noise_multiplier=1",
-                                            "privacy.noise=reproducible"};
-  for (const LeakedUpdate& update : at_distance(leaked(noisy), 1)) {
-    CHECK(update.share > 0.999);  // of the update, with its noise
-    CHECK(update.psnr.value_or(0) < update.control.value_or(100));
-  }
-}
-
-TEST_CASE("without training, the shares are those of the graph, and no file is written") {
-  const Folder folder;
-  LeakRequest request = each_alone(folder, 6, 6);
-  request.trains = false;
-  const auto predicted = leak(configured(kRing), request);
-  REQUIRE(predicted.ok());
-  CHECK_FALSE(fs::exists(request.folder));
-  request.trains = true;
-  request.similarity = 0;
-  const auto measured = leak(configured(kRing), request);
-  REQUIRE(measured.ok());
-  for (std::size_t i = 0; i < 6; ++i)
+TEST_CASE("fewer rounds never show more than more rounds") {
+  const Leak few = leaked(kRing, 6, 2), many = leaked(kRing, 6, 8);
+  for (std::size_t g = 0; g < 6; ++g)
     for (std::size_t k = 0; k < 5; ++k) {
-      const LeakedUpdate &before = predicted->observers[i].updates[k],
-                         &after = measured->observers[i].updates[k];
-      CHECK(before.share == after.share);
-      CHECK(before.round == after.round);
-      CHECK_FALSE(before.cosine.has_value());
+      const SampleOutcome &before = few.groups[g].peers[k].samples.value(),
+                          &after = many.groups[g].peers[k].samples.value();
+      CHECK_FALSE(before.is_better_than(after));
     }
 }
 
-TEST_CASE("a run that is not plain D-PSGD is refused, with what to change") {
-  const Folder folder;
-  const LeakRequest request = each_alone(folder, 6, 6);
+TEST_CASE("no sample is read off private gradients, nor off a model without a dense first layer") {
+  const Overrides noisy = kRing + Overrides{"privacy.clip=1", "privacy.noise_multiplier=1",
+                                            "privacy.noise=reproducible"};
+  for (const LeakedPeer& peer : at_distance(leaked(noisy), 1)) {
+    CHECK(peer.share > 0.999);  // of the update, with its noise
+    CHECK(peer.samples.value().psnr < peer.control.value().psnr);
+    CHECK(peer.samples.value().recognised == 0);
+  }
+  Overrides cnn = kRing;
+  cnn[3] = "model.kind=cnn";
+  cnn[4] = "model.channels=4";
+  const Leak leak = leaked(cnn);
+  CHECK_FALSE(leak.reads_samples);
+  CHECK(leak.shown.empty());
+  CHECK_FALSE(at_distance(leak, 1)[0].samples.has_value());
+  CHECK(at_distance(leak, 1)[0].explained.value() > 0.999);
+  CHECK(has(leak_text(each_alone(6, 6), leak), "no samples were read off"));
+}
+
+TEST_CASE("without training, the shares are those of the graph") {
+  LeakRequest request = each_alone(6, 6);
+  request.trains = false;
+  const auto predicted = leak(configured(kRing), request);
+  REQUIRE(predicted.ok());
+  const Leak measured = leaked(kRing);
+  for (std::size_t g = 0; g < 6; ++g)
+    for (std::size_t k = 0; k < 5; ++k) {
+      const LeakedPeer &before = predicted->groups[g].peers[k],
+                       &after = measured.groups[g].peers[k];
+      CHECK(before.share == after.share);
+      CHECK(before.round == after.round);
+      CHECK_FALSE(before.explained.has_value());
+    }
+}
+
+TEST_CASE("a run or a request that cannot be attacked is refused, with what to change") {
+  const LeakRequest request = each_alone(6, 6);
   for (const auto& [key, value] :
        std::vector<std::pair<std::string, std::string>>{{"algorithm.kind", "extra"},
                                                         {"algorithm.order", "awc"},
                                                         {"algorithm.policy", "async"},
                                                         {"mixing.rule", "median"},
-                                                        {"codec.kind", "bf16"}}) {
+                                                        {"codec.kind", "bf16"},
+                                                        {"optimizer.kind", "adam"},
+                                                        {"optimizer.weight_decay", "0.1"}}) {
     CAPTURE(key);
     const std::string message = refusal(kRing + Overrides{key + "=" + value}, request);
     CHECK(message.starts_with(key + " = '" + value + "'"));
@@ -121,9 +143,35 @@ TEST_CASE("a run that is not plain D-PSGD is refused, with what to change") {
   wrong = request;
   wrong.observers = {{0, 6}};
   CHECK(has(refusal(kRing, wrong), "there is no peer 6; ids are 0 to 5"));
+  wrong.observers = {{0, 1, 2, 3, 4, 5}};
+  CHECK(has(refusal(kRing, wrong), "nobody is left to attack"));
+  wrong = request;
+  wrong.similarity = std::nan("");
+  CHECK(has(refusal(kRing, wrong), "--similarity"));
   wrong = request;
   wrong.rounds = 1000;
   CHECK(has(refusal(kRing + Overrides{"run.rounds=1000"}, wrong), "observe 682 rounds or fewer"));
+  CHECK(has(refusal(kRing + Overrides{"run.peers=1"}, {.observers = {{0}}, .rounds = 2}),
+            "a peer alone receives no rows"));
+}
+
+TEST_CASE("an interrupt ends it") {
+  LeakRequest request = each_alone(6, 6);
+  request.interrupted = [] { return true; };
+  const auto result = leak(configured(kRing), request);
+  REQUIRE_FALSE(result.ok());
+  CHECK(result.error().kind == ErrorKind::interrupted);
+}
+
+TEST_CASE("files of an earlier attack do not stay") {
+  const Folder folder;
+  const LeakRequest request = each_alone(6, 6);
+  const Leak leak = leaked(kRing);
+  REQUIRE(write_leak(folder.path, request, leak).ok());
+  CHECK(fs::exists(folder.path / "samples.safetensors"));
+  REQUIRE(write_leak(folder.path, request, {}).ok());
+  CHECK_FALSE(fs::exists(folder.path / "samples.safetensors"));
+  CHECK(fs::exists(folder.path / "leak.json"));
 }
 
 TEST_CASE("the samples of units that one sample alone reaches are read off, and others are mixed") {

@@ -105,12 +105,12 @@ def test_shares_of_the_graph(
         *("--observers", ",".join(map(str, observers))),
     )
     assert done.returncode == 0, done.stderr
-    (group,) = json.loads(done.stdout)["observers"]
+    (group,) = json.loads(done.stdout)["groups"]
     shares = expected_shares(matrices(gossamer, topology, peers), observers, similarity)
-    assert [update["peer"] for update in group["updates"]] == [
+    assert [update["peer"] for update in group["peers"]] == [
         peer for peer in range(peers) if peer not in observers
     ]
-    for update in group["updates"]:
+    for update in group["peers"]:
         of_peer = shares[update["peer"]]
         assert update["share"] == pytest.approx(of_peer.max(), abs=1e-6)
         assert of_peer[update["round"]] == pytest.approx(of_peer.max(), abs=1e-6)
@@ -121,10 +121,11 @@ def test_files_hold_what_the_neighbour_read(gossamer: Path, tmp_path: Path) -> N
     config.write_text(CONFIG.format(peers=6, topology="ring"))
     done = leak(gossamer, config, "--out", str(out))
     assert done.returncode == 0, done.stderr
-    assert "recognisable" in done.stdout
+    assert "recognised" in done.stdout
     assert str(out / "leak") in done.stdout
     assert sorted(path.name for path in (out / "leak").iterdir()) == [
         "leak.json",
+        "resolved.toml",
         "samples.safetensors",
     ]
     found = json.loads((out / "leak/leak.json").read_text())
@@ -147,12 +148,13 @@ def test_files_hold_what_the_neighbour_read(gossamer: Path, tmp_path: Path) -> N
         (("--observers", "0,9"), "there is no peer 9; ids are 0 to 5"),
         (("--observers", "x"), "--observers"),
         (("--similarity", "1"), "--similarity"),
+        (("--similarity", "nan"), "--similarity"),
+        (("--rounds", "21"), "run.rounds = 20"),
+        (("--observers", "0-5"), "nobody is left"),
         (("--rounds", "0"), "--rounds"),
     ],
 )
-def test_refusals(
-    gossamer: Path, tmp_path: Path, arguments: tuple[str, ...], part: str
-) -> None:
+def test_refusals(gossamer: Path, tmp_path: Path, arguments: tuple[str, ...], part: str) -> None:
     config = tmp_path / "leak.toml"
     config.write_text(CONFIG.format(peers=6, topology="ring"))
     done = leak(gossamer, config, "--out", str(tmp_path / "out"), *arguments)

@@ -1,0 +1,35 @@
+#include "base/temporary_folder.hpp"
+
+#include <fmt/format.h>
+#include <stdlib.h>
+
+#include <cerrno>
+#include <cstring>
+#include <string>
+#include <system_error>
+#include <utility>
+
+namespace gossamer {
+
+namespace fs = std::filesystem;
+
+Result<TemporaryFolder> TemporaryFolder::make() {
+  std::error_code error;
+  fs::path folder = fs::temp_directory_path(error);
+  if (!error) folder = fs::absolute(folder, error);
+  if (error) return data_error(fmt::format("TMPDIR: {}", error.message()));
+  std::string path = (folder / "gossamer-XXXXXX").string();
+  if (::mkdtemp(path.data()) == nullptr)
+    return data_error(fmt::format("{}: the folder cannot be made: {}", path, std::strerror(errno)));
+  return TemporaryFolder(path);
+}
+
+TemporaryFolder::TemporaryFolder(TemporaryFolder&& other) noexcept
+    : path_(std::exchange(other.path_, {})) {}
+
+TemporaryFolder::~TemporaryFolder() {
+  std::error_code ignored;
+  if (!path_.empty()) fs::remove_all(path_, ignored);
+}
+
+}  // namespace gossamer

@@ -1,0 +1,78 @@
+// Which runs and requests `gossamer leak` can attack.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "peer/leak/leak.hpp"
+#include "theory/reconstruction.hpp"
+
+namespace gossamer::peer {
+namespace {
+
+Status check_run(const Config& config) {
+  const auto refuse = [](const std::string& key, const std::string& value,
+                         const std::string& remedy) {
+    return invalid_error(
+        fmt::format("{} = '{}': gossamer leak attacks D-PSGD with SGD, in which every row that is "
+                    "sent is a known mix of rows and one step; {}",
+                    key, value, remedy));
+  };
+  struct Choice {
+    const char* key;
+    std::string value;
+    const char* wanted;
+  };
+  const auto order = std::get<std::string>(config.algorithm.values.at("order"));
+  const Choice choices[] = {
+      {"algorithm.order", order, "atc"},
+      {"algorithm.policy", config.exchange.policy, "sync"},
+      {"mixing.rule", config.mixing.kind, "mean"},
+      {"codec.kind", config.codec.kind, "none"},
+      {"attack.kind", config.attack.kind, "none"},
+      {"optimizer.kind", std::get<std::string>(config.resolved.at("optimizer").at("kind")), "sgd"}};
+  for (const auto& [key, value, wanted] : choices)
+    if (value != wanted) return refuse(key, value, fmt::format("set it to '{}'", wanted));
+  if (const double decay = config.optimizer.rule.weight_decay; decay != 0)
+    return refuse("optimizer.weight_decay", fmt::format("{:g}", decay), "set it to 0");
+  if (!config.run.participants.empty())
+    return refuse("run.participants", fmt::format("{}", fmt::join(config.run.participants, "; ")),
+                  "leave it out");
+  if (config.model.kind == kExternalModel)
+    return refuse("model.kind", config.model.kind, "choose a model of `gossamer list`");
+  return {};
+}
+
+}  // namespace
+
+Status check_leak(const Config& config, const LeakRequest& request) {
+  if (config.algorithm.kind != "dpsgd")
+    return invalid_error(
+        fmt::format("algorithm.kind = '{}': gossamer leak attacks D-PSGD; set it to 'dpsgd'",
+                    config.algorithm.kind));
+  GOSSAMER_TRY_STATUS(check_run(config));
+  const auto n = static_cast<std::size_t>(config.run.peers);
+  if (n < 2) return invalid_error("run.peers = 1: a peer alone receives no rows; give 2 or more");
+  if (request.rounds < 1 || request.rounds > config.run.rounds)
+    return invalid_error(fmt::format("--rounds {}: give a number from 1 to run.rounds = {}",
+                                     request.rounds, config.run.rounds));
+  if (n > theory::kMostUpdates)
+    return invalid_error(
+        fmt::format("run.peers = {}: at most {} peers can be attacked", n, theory::kMostUpdates));
+  if (n * request.rounds > theory::kMostUpdates)
+    return invalid_error(fmt::format(
+        "--rounds {}: {} peers have {} updates in so many rounds, and {} at most can be attacked; "
+        "observe {} rounds or fewer",
+        request.rounds, n, n * request.rounds, theory::kMostUpdates, theory::kMostUpdates / n));
+  if (!(request.similarity >= 0 && request.similarity < 1))
+    return invalid_error("--similarity: give a number of at least 0 and below 1");
+  for (const std::vector<int>& group : request.observers) {
+    for (const int peer : group)
+      if (peer < 0 || static_cast<std::size_t>(peer) >= n)
+        return invalid_error(
+            fmt::format("--observers: there is no peer {}; ids are 0 to {}", peer, n - 1));
+    if (group.size() == n)
+      return invalid_error("--observers: these are all peers, so that nobody is left to attack");
+  }
+  return {};
+}
+
+}  // namespace gossamer::peer

@@ -1,0 +1,63 @@
+// Samples that estimates of updates show, held against those that were trained on.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/result.hpp"
+#include "peer/leak/membership.hpp"
+#include "peer/leak/sample_recovery.hpp"
+#include "peer/setup/setup.hpp"
+
+namespace gossamer::peer {
+
+/// What candidates show of the samples of one round of a peer: of private batches, which are
+/// secret, of as many samples of its shard as a round has, those that are nearest to candidates.
+struct SampleOutcome {
+  double psnr = 0;                 ///< median over the samples, dB; 0 without a candidate
+  double recognised = 0;           ///< part of the samples with kRecognisable or more
+  gossip::Round rounds = 0;        ///< that were observed for it
+  std::optional<bool> label = {};  ///< batches of one sample: whether the label is right
+  std::optional<RecoveredSample> best = {};
+
+  /// Shows more samples, or as many more exactly.
+  bool is_better_than(const SampleOutcome& other) const;
+};
+/// PSNR from which on a sample counts as recognised, dB.
+inline constexpr double kRecognisable = 20;
+
+/// Outlived by the setup. Thread: one at a time.
+class SampleAttack {
+ public:
+  /// For runs that are observed for `rounds` rounds. Errors as of make_shards() and
+  /// MembershipAttack::make().
+  static Result<SampleAttack> make(const Setup& setup, gossip::Round rounds);
+
+  /// SampleRecovery::possible().
+  bool possible() const { return recovery_.possible(); }
+  /// `estimate`: [d], of the update of `peer` in round t.
+  SampleOutcome attack(std::span<const double> estimate, int peer, gossip::Round t) const;
+  /// The same with as many test samples as the estimate gives candidates.
+  SampleOutcome control(std::span<const double> estimate, int peer, gossip::Round t) const;
+  bool has_control() const { return !recovery_.other_samples(1).empty(); }
+  /// MembershipAttack::auc().
+  std::optional<double> membership(std::span<const float> row, int peer) const {
+    return membership_.auc(row, peer);
+  }
+  std::vector<float> original(std::uint32_t sample) const;
+
+ private:
+  SampleAttack(const Setup& setup, train::Shards shards, MembershipAttack membership);
+  SampleOutcome outcome(const std::vector<std::vector<float>>& candidates, int peer,
+                        gossip::Round t) const;
+
+  const Setup& setup_;
+  const train::Dataset& data_;
+  train::Shards shards_;
+  SampleRecovery recovery_;
+  MembershipAttack membership_;
+};
+
+}  // namespace gossamer::peer
