@@ -39,7 +39,7 @@ TEST_CASE_TEMPLATE("GPU: dense layers", Real, float, double) {
                      kColour);
 }
 
-// Few outputs of all peers together are computed by a kernel of ours, many by cuBLAS.
+// Few outputs of a peer are computed by a kernel of ours, many by cuBLAS.
 TEST_CASE_TEMPLATE("GPU: a dense layer with many outputs", Real, float, double) {
   GOSSAMER_GPU_OF(Real, gpu_device);
   for (const bool bias : {true, false})

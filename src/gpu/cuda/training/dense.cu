@@ -67,14 +67,14 @@ struct ForwardProduct {
   }
 };
 
-/// Whether the outputs of all peers together are so few that cuBLAS's batched product, which gives
-/// a block a tile of one peer's outputs and few threads, leaves most of a large GPU idle.
-bool few_outputs(int peers, int samples, int outputs) {
-  constexpr std::size_t kTile = 32, kFewTiles = 1056;
-  return peers > 1 && pieces_of(static_cast<std::size_t>(samples), kTile) *
-                              pieces_of(static_cast<std::size_t>(outputs), kTile) *
-                              static_cast<std::size_t>(peers) <=
-                          kFewTiles;
+/// Whether a peer has so few outputs that cuBLAS's batched product, which gives a block a tile of
+/// them and few threads, leaves most of a large GPU idle. How many peers are trained together does
+/// not matter: their results are not to depend on that.
+bool few_outputs(int samples, int outputs) {
+  constexpr std::size_t kTile = 32, kFewTiles = 8;
+  return pieces_of(static_cast<std::size_t>(samples), kTile) *
+             pieces_of(static_cast<std::size_t>(outputs), kTile) <=
+         kFewTiles;
 }
 
 template <class Real>
@@ -98,7 +98,7 @@ void forward_in_tiles(const LayerCall<Real>& call, const DenseOperation& dense) 
 template <class Real>
 void forward(const LayerCall<Real>& call, const DenseOperation& dense) {
   const int in = dense.inputs, out = dense.outputs, samples = call.batch.samples;
-  if (few_outputs(call.batch.peers, samples, out)) {
+  if (few_outputs(samples, out)) {
     forward_in_tiles(call, dense);
     return;
   }
