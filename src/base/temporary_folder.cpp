@@ -20,7 +20,8 @@ Result<TemporaryFolder> TemporaryFolder::make() {
   if (error) return data_error(fmt::format("TMPDIR: {}", error.message()));
   std::string path = (folder / "gossamer-XXXXXX").string();
   if (::mkdtemp(path.data()) == nullptr)
-    return data_error(fmt::format("{}: the folder cannot be made: {}", path, std::strerror(errno)));
+    return data_error(fmt::format("cannot make the folder {}: {}; TMPDIR may name another place",
+                                  path, std::strerror(errno)));
   return TemporaryFolder(path);
 }
 

@@ -1,4 +1,4 @@
-// A folder for files that nobody needs afterwards.
+// A folder for files that are deleted after use.
 #pragma once
 
 #include <filesystem>

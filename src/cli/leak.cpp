@@ -15,7 +15,7 @@ namespace gossamer::cli {
 using namespace peer;
 namespace {
 
-/// Without --observers: each of at most so many peers, evenly spaced, for itself.
+/// Without --observers: at most this number of peers, evenly spaced, observe separately.
 constexpr int kMostAlone = 16;
 constexpr std::uint64_t kRounds = 10;
 

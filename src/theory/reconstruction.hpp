@@ -4,10 +4,10 @@
 // and sends the sum m_i(t); then it mixes: x_i(t+1) = Σ_j W_t[i][j] m_j(t). Hence every row is a
 // known combination of the updates so far,
 //   m_i(t) = Σ_{j, s ≤ t} C[(i, t), (j, s)] Δ_j(s) + the starting rows, mixed,
-// and whoever knows all W_t and the start estimates the updates by linear regression, those of
-// peers that are no neighbours too (El Mrini, Cyffers and Bellet 2024, "Privacy Attacks in
-// Decentralized Learning"; they take the gradients of a peer to be alike, which is a similarity
-// near 1 here).
+// and an observer that knows all W_t and the starting rows estimates the updates by linear
+// regression, including updates of peers that are not its neighbours (El Mrini, Cyffers and Bellet
+// 2024, "Privacy Attacks in Decentralized Learning"; they take the gradients of a peer to be alike,
+// which is a similarity near 1 here).
 //
 // The regression is the best linear one where the updates are random with mean 0 and equal
 // variance, those of different peers are uncorrelated, and those of one peer in two rounds have the

@@ -48,6 +48,10 @@ struct Dataset {
 
   std::size_t feature_count() const { return static_cast<std::size_t>(channels) * height * width; }
   std::size_t test_count() const { return count - train_count; }
+  /// [feature_count()]: those of a sample.
+  std::span<const float> features_of(std::size_t sample) const {
+    return std::span(features).subspan(sample * feature_count(), feature_count());
+  }
 };
 
 /// The samples on which models are evaluated.

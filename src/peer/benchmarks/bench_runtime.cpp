@@ -1,12 +1,11 @@
 #include "peer/benchmarks/bench_runtime.hpp"
 
-#include <unistd.h>
-
 #include <filesystem>
 #include <numeric>
 #include <string>
 
 #include "base/rows.hpp"
+#include "base/temporary_folder.hpp"
 #include "gossip/scheduler.hpp"
 #include "peer/benchmarks/bench_statistics.hpp"
 #include "peer/config/config.hpp"
@@ -74,8 +73,8 @@ double time_training(const Setup& setup) {
 
 Result<RuntimeBenchmark> bench_runtime(int peers, int rounds, int pairs) {
   GOSSAMER_TRY(const Setup setup, make_benchmark_setup(peers, rounds));
-  const auto folder =
-      std::filesystem::temp_directory_path() / ("gossamer-bench-" + std::to_string(::getpid()));
+  GOSSAMER_TRY(const TemporaryFolder temporary, TemporaryFolder::make());
+  const std::filesystem::path folder = temporary.path() / "run";
   RuntimeBenchmark result;
   result.peers = peers;
   result.rounds = rounds;
@@ -88,7 +87,6 @@ Result<RuntimeBenchmark> bench_runtime(int peers, int rounds, int pairs) {
     result.microseconds.push_back((whole - alone) / node_rounds * 1e6);
     training.push_back(alone / node_rounds * 1e6);
   }
-  std::filesystem::remove_all(folder);
   const MedianInterval interval = median_interval(result.microseconds);
   result.median = interval.median;
   result.low = interval.low;

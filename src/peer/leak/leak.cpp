@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <ranges>
 #include <utility>
 
 #include "base/temporary_folder.hpp"
@@ -45,12 +46,11 @@ std::vector<int> distances(const topology::MixingSchedule& schedule, gossip::Rou
   return hops;
 }
 
-/// The numbers of rounds, up to `rounds`, of which an attacker tries the rows: an estimate from few
-/// rows has parts of few other updates.
-std::vector<gossip::Round> prefixes(gossip::Round rounds) {
+/// The numbers of rounds below `rounds` of which an attacker tries the rows too: an estimate from
+/// few rows has parts of few other updates.
+std::vector<gossip::Round> shorter(gossip::Round rounds) {
   std::vector<gossip::Round> tried;
   for (gossip::Round t = 1; t < rounds; t += std::max<gossip::Round>(1, t / 3)) tried.push_back(t);
-  tried.push_back(rounds);
   return tried;
 }
 
@@ -104,24 +104,28 @@ struct Attacker {
     for (LeakedPeer& peer : leak.peers) {
       peer.explained = explained(updates.estimate(known, peer.peer, peer.round),
                                  updates.of(peer.peer, peer.round));
-      for (const auto& [from, t] : known.rows())  // by round: the last one remains
-        if (from == peer.peer) peer.membership = samples.membership(sent.row(from, t), from);
+      const auto from_last = std::views::reverse(known.rows());  // by round
+      const auto row = std::ranges::find(from_last, peer.peer, &theory::SentRow::peer);
+      if (row != from_last.end())
+        peer.membership = samples.membership(sent.row(row->peer, row->t), peer.peer);
     }
     if (!samples.possible()) return leak;
-    for (const gossip::Round rounds : prefixes(request.rounds)) {
-      const Reconstruction seen(*setup.schedule, group, rounds, request.similarity);
-      for (LeakedPeer& peer : leak.peers) {
-        const gossip::Round round = seen.best_round(peer.peer);
-        const std::vector<double> estimate = updates.estimate(seen, peer.peer, round);
-        keep_better(peer.samples, samples.attack(estimate, peer.peer, round), rounds);
-        if (samples.has_control())
-          keep_better(peer.control, samples.control(estimate, peer.peer, round), rounds);
-      }
-    }
+    for (const gossip::Round rounds : shorter(request.rounds))
+      read(Reconstruction(*setup.schedule, group, rounds, request.similarity), rounds, leak);
+    read(known, request.rounds, leak);
     return leak;
   }
 
  private:
+  /// Reads samples off estimates from the rows of `rounds` rounds, and keeps the better outcomes.
+  void read(const Reconstruction& known, gossip::Round rounds, ObserverLeak& leak) const {
+    for (LeakedPeer& peer : leak.peers) {
+      const gossip::Round t = known.best_round(peer.peer);
+      auto outcomes = samples.attack(updates.estimate(known, peer.peer, t), peer.peer, t);
+      keep_better(peer.samples, std::move(outcomes.found), rounds);
+      if (outcomes.control) keep_better(peer.control, std::move(*outcomes.control), rounds);
+    }
+  }
   static void keep_better(std::optional<SampleOutcome>& kept, SampleOutcome outcome,
                           gossip::Round rounds) {
     outcome.rounds = rounds;
@@ -146,7 +150,7 @@ Result<Leak> leak(Config config, const LeakRequest& request) {
     return leak;
   }
   if (!setup.trains() || setup.workload->spec().data == nullptr)
-    return invalid_error("the run trains nothing, so that there is nothing to learn from its rows");
+    return invalid_error("the run trains nothing, so its rows tell nothing");
   const std::size_t values_of_round =
       3 * static_cast<std::size_t>(setup.workers()) * setup.parameters;
   if (values_of_round * request.rounds > kMostValues)
@@ -170,9 +174,11 @@ Result<Leak> leak(Config config, const LeakRequest& request) {
     if (request.interrupted()) return Error{ErrorKind::interrupted, "interrupted"};
     leak.groups.push_back(attacker.attack(group));
     for (const LeakedPeer& peer : leak.groups.back().peers)
-      if (peer.samples && peer.samples->best && leak.shown.size() < kMostShown)
+      if (peer.samples && peer.samples->best && leak.shown.size() < kMostShown) {
+        const auto original = data.features_of(peer.samples->best->sample);
         leak.shown.push_back(
-            {group, peer.peer, *peer.samples->best, samples.original(peer.samples->best->sample)});
+            {group, peer.peer, *peer.samples->best, {original.begin(), original.end()}});
+      }
   }
   return leak;
 }

@@ -59,7 +59,7 @@ Status check_leak(const Config& config, const LeakRequest& request) {
         fmt::format("run.peers = {}: at most {} peers can be attacked", n, theory::kMostUpdates));
   if (n * request.rounds > theory::kMostUpdates)
     return invalid_error(fmt::format(
-        "--rounds {}: {} peers have {} updates in so many rounds, and {} at most can be attacked; "
+        "--rounds {}: {} peers have {} updates in these rounds, and {} at most can be attacked; "
         "observe {} rounds or fewer",
         request.rounds, n, n * request.rounds, theory::kMostUpdates, theory::kMostUpdates / n));
   if (!(request.similarity >= 0 && request.similarity < 1))
@@ -70,7 +70,7 @@ Status check_leak(const Config& config, const LeakRequest& request) {
         return invalid_error(
             fmt::format("--observers: there is no peer {}; ids are 0 to {}", peer, n - 1));
     if (group.size() == n)
-      return invalid_error("--observers: these are all peers, so that nobody is left to attack");
+      return invalid_error("--observers: these are all peers, so that no peer is left to attack");
   }
   return {};
 }

@@ -140,7 +140,7 @@ std::string leak_text(const LeakRequest& request, const Leak& leak) {
       text += mean.known() ? fmt::format("{:>12.3f}", mean.value()) : fmt::format("{:>12}", "-");
     }
   }
-  text += fmt::format("\n\n{:<12}hops from a peer to those who observe it\n", "distance");
+  text += fmt::format("\n\n{:<12}hops from a peer to its observers\n", "distance");
   for (std::size_t c = 0; c < kCount; ++c)
     if (shown[c]) text += fmt::format("{:<12}{}\n", kColumns[c].name, kColumns[c].meaning);
   if (request.trains && !leak.reads_samples)

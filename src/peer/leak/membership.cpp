@@ -21,12 +21,10 @@ struct Compared {
   /// Returns the numbers that the samples have there.
   std::vector<int> add(const train::Dataset& from, const std::vector<std::uint32_t>& samples) {
     std::vector<int> numbers;
-    const std::size_t width = from.feature_count();
     for (const std::uint32_t sample : samples) {
       numbers.push_back(static_cast<int>(data->count++));
-      const auto begin = from.features.begin() + static_cast<std::ptrdiff_t>(sample * width);
-      data->features.insert(data->features.end(), begin,
-                            begin + static_cast<std::ptrdiff_t>(width));
+      const std::span<const float> features = from.features_of(sample);
+      data->features.insert(data->features.end(), features.begin(), features.end());
       if (from.classes > 0) data->labels.push_back(from.labels[sample]);
       else data->targets.push_back(from.targets[sample]);
     }

@@ -49,25 +49,22 @@ SampleAttack::SampleAttack(const Setup& setup, train::Shards shards, MembershipA
       recovery_(data_, setup.workload->spec().blocks),
       membership_(std::move(membership)) {}
 
-SampleOutcome SampleAttack::attack(std::span<const double> estimate, int peer,
-                                   gossip::Round t) const {
-  SampleOutcome found = outcome(recovery_.candidates(estimate), peer, t);
-  const auto samples = trained_on(setup_, shards_[static_cast<std::size_t>(peer)], peer, t, t);
-  if (samples.size() == 1)
-    if (const auto label = recovery_.label(estimate))
-      found.label = *label == data_.labels[samples[0]];
-  return found;
-}
-
-SampleOutcome SampleAttack::control(std::span<const double> estimate, int peer,
-                                    gossip::Round t) const {
-  return outcome(recovery_.other_samples(recovery_.candidates(estimate).size()), peer, t);
-}
-
-SampleOutcome SampleAttack::outcome(const std::vector<std::vector<float>>& candidates, int peer,
-                                    gossip::Round t) const {
+SampleAttack::Outcomes SampleAttack::attack(std::span<const double> estimate, int peer,
+                                            gossip::Round t) const {
   const std::vector<std::uint32_t> samples =
       trained_on(setup_, shards_[static_cast<std::size_t>(peer)], peer, t, t);
+  const auto candidates = recovery_.candidates(estimate);
+  Outcomes outcomes{outcome(candidates, samples, peer), std::nullopt};
+  if (samples.size() == 1)
+    if (const auto label = recovery_.label(estimate))
+      outcomes.found.label = *label == data_.labels[samples[0]];
+  if (data_.test_count() > 0)
+    outcomes.control = outcome(recovery_.other_samples(candidates.size()), samples, peer);
+  return outcomes;
+}
+
+SampleOutcome SampleAttack::outcome(const std::vector<std::vector<float>>& candidates,
+                                    const std::vector<std::uint32_t>& samples, int peer) const {
   std::vector<RecoveredSample> matches = recovery_.match(samples, candidates);
   SampleOutcome outcome;
   if (matches.empty()) return outcome;
@@ -81,12 +78,6 @@ SampleOutcome SampleAttack::outcome(const std::vector<std::vector<float>>& candi
   outcome.recognised = static_cast<double>(recognised) / static_cast<double>(count);
   outcome.best = std::move(matches.front());
   return outcome;
-}
-
-std::vector<float> SampleAttack::original(std::uint32_t sample) const {
-  const auto begin =
-      data_.features.begin() + static_cast<std::ptrdiff_t>(sample * data_.feature_count());
-  return {begin, begin + static_cast<std::ptrdiff_t>(data_.feature_count())};
 }
 
 }  // namespace gossamer::peer

@@ -37,21 +37,22 @@ class SampleAttack {
 
   /// SampleRecovery::possible().
   bool possible() const { return recovery_.possible(); }
+  struct Outcomes {
+    SampleOutcome found;
+    /// With as many test samples in place of the estimate's candidates; none without test samples.
+    std::optional<SampleOutcome> control;
+  };
   /// `estimate`: [d], of the update of `peer` in round t.
-  SampleOutcome attack(std::span<const double> estimate, int peer, gossip::Round t) const;
-  /// The same with as many test samples as the estimate gives candidates.
-  SampleOutcome control(std::span<const double> estimate, int peer, gossip::Round t) const;
-  bool has_control() const { return !recovery_.other_samples(1).empty(); }
+  Outcomes attack(std::span<const double> estimate, int peer, gossip::Round t) const;
   /// MembershipAttack::auc().
   std::optional<double> membership(std::span<const float> row, int peer) const {
     return membership_.auc(row, peer);
   }
-  std::vector<float> original(std::uint32_t sample) const;
 
  private:
   SampleAttack(const Setup& setup, train::Shards shards, MembershipAttack membership);
-  SampleOutcome outcome(const std::vector<std::vector<float>>& candidates, int peer,
-                        gossip::Round t) const;
+  SampleOutcome outcome(const std::vector<std::vector<float>>& candidates,
+                        const std::vector<std::uint32_t>& samples, int peer) const;
 
   const Setup& setup_;
   const train::Dataset& data_;

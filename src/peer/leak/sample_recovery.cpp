@@ -48,7 +48,7 @@ std::vector<RecoveredSample> SampleRecovery::match(
     const std::vector<float>* nearest = nullptr;
     double best = 0;
     for (const std::vector<float>& candidate : candidates) {
-      const double here = psnr(features(sample), candidate);
+      const double here = psnr(data_.features_of(sample), candidate);
       if (nearest != nullptr && here <= best) continue;
       best = here;
       nearest = &candidate;
@@ -62,7 +62,7 @@ std::vector<RecoveredSample> SampleRecovery::match(
 std::vector<std::vector<float>> SampleRecovery::other_samples(std::size_t count) const {
   std::vector<std::vector<float>> samples;
   for (std::size_t i = data_.train_count; i < data_.count && samples.size() < count; ++i) {
-    const std::span<const float> sample = features(i);
+    const std::span<const float> sample = data_.features_of(i);
     samples.emplace_back(sample.begin(), sample.end());
   }
   return samples;
@@ -73,10 +73,6 @@ std::optional<int> SampleRecovery::label(std::span<const double> update) const {
   if (data_.classes < 2 || last.shape != std::vector<int>{data_.classes}) return std::nullopt;
   const std::span<const double> biases = update.subspan(last.offset, last.length);
   return static_cast<int>(std::ranges::max_element(biases) - biases.begin());
-}
-
-std::span<const float> SampleRecovery::features(std::size_t sample) const {
-  return std::span(data_.features).subspan(sample * data_.feature_count(), data_.feature_count());
 }
 
 /// 10 log10(range² / mean squared difference).

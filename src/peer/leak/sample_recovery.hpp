@@ -48,7 +48,6 @@ class SampleRecovery {
   std::optional<int> label(std::span<const double> update) const;
 
  private:
-  std::span<const float> features(std::size_t sample) const;
   double psnr(std::span<const float> a, std::span<const float> b) const;
 
   const train::Dataset& data_;

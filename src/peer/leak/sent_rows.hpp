@@ -1,5 +1,5 @@
-// The rows that all peers send in the first rounds of a run in one process, for those who ask what
-// others can learn from them.
+// The rows that all peers send in the first rounds of a run in one process, for an attack that
+// estimates what observers learn from them.
 #pragma once
 
 #include <memory>

@@ -1,6 +1,27 @@
 #include "peer/leak/updates.hpp"
 
 namespace gossamer::peer {
+namespace {
+
+/// Row i: Σ_j W[i][j] row_of(j), in double.
+template <class RowOf>
+std::vector<std::vector<double>> mix(const topology::MixingMatrix& w, std::size_t length,
+                                     RowOf row_of) {
+  std::vector<std::vector<double>> mixed;
+  for (int i = 0; i < w.peers(); ++i) {
+    std::vector<double>& sum = mixed.emplace_back(length);
+    const auto add = [&](int peer, double weight) {
+      const auto row = row_of(peer);
+      for (std::size_t k = 0; k < length; ++k) sum[k] += weight * static_cast<double>(row[k]);
+    };
+    add(i, w.self_weight(i));
+    for (const auto& neighbour : w.in_neighbours(i)) add(neighbour.peer, neighbour.weight);
+  }
+  return mixed;
+}
+
+}  // namespace
+
 Updates::Updates(const Setup& setup, const SentRows& sent, gossip::Round rounds)
     : sent_(sent), length_(setup.parameters) {
   Rows mixed;
@@ -13,13 +34,9 @@ Updates::Updates(const Setup& setup, const SentRows& sent, gossip::Round rounds)
   for (gossip::Round t = 0; t < rounds; ++t) {
     if (t > 0) {
       const auto w = setup.schedule->at(t - 1);
-      mixed = mix(*w, [&](int peer, double weight, std::vector<double>& sum) {
-        const std::span<const float> other = sent.row(peer, t - 1);
-        for (std::size_t k = 0; k < length_; ++k) sum[k] += weight * static_cast<double>(other[k]);
-      });
-      starts_.push_back(mix(*w, [&](int peer, double weight, std::vector<double>& sum) {
-        const std::vector<double>& other = starts_[t - 1][static_cast<std::size_t>(peer)];
-        for (std::size_t k = 0; k < length_; ++k) sum[k] += weight * other[k];
+      mixed = mix(*w, length_, [&](int peer) { return sent.row(peer, t - 1); });
+      starts_.push_back(mix(*w, length_, [&](int peer) -> std::span<const double> {
+        return starts_[t - 1][static_cast<std::size_t>(peer)];
       }));
     }
     Rows& updates = updates_.emplace_back();
@@ -30,16 +47,6 @@ Updates::Updates(const Setup& setup, const SentRows& sent, gossip::Round rounds)
         update[k] = static_cast<double>(row_sent[k]) - mixed[i][k];
     }
   }
-}
-
-Updates::Rows Updates::mix(const topology::MixingMatrix& w, const AddRow& add_row) const {
-  Rows mixed;
-  for (int i = 0; i < w.peers(); ++i) {
-    std::vector<double>& sum = mixed.emplace_back(length_);
-    add_row(i, w.self_weight(i), sum);
-    for (const auto& neighbour : w.in_neighbours(i)) add_row(neighbour.peer, neighbour.weight, sum);
-  }
-  return mixed;
 }
 
 std::vector<double> Updates::estimate(const theory::Reconstruction& known, int peer,

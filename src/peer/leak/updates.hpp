@@ -1,7 +1,6 @@
 // The updates behind the rows of a run, and what observers estimate of them.
 #pragma once
 
-#include <functional>
 #include <span>
 #include <vector>
 
@@ -22,15 +21,12 @@ class Updates {
   const std::vector<double>& of(int peer, gossip::Round t) const {
     return updates_[t][static_cast<std::size_t>(peer)];
   }
-  /// [d]: the estimate of that of those who know the rows of `known`, and how the run started.
+  /// [d]: the estimate of that update by observers of the rows of `known`, given the starting rows.
   std::vector<double> estimate(const theory::Reconstruction& known, int peer,
                                gossip::Round t) const;
 
  private:
   using Rows = std::vector<std::vector<double>>;  ///< by peer
-  /// Row i: Σ_j W[i][j] add_row(j, weight, sum).
-  using AddRow = std::function<void(int peer, double weight, std::vector<double>& sum)>;
-  Rows mix(const topology::MixingMatrix& w, const AddRow& add_row) const;
 
   const SentRows& sent_;
   std::size_t length_;

@@ -1,9 +1,7 @@
 #include "simulator/storage/simulated_disks.hpp"
 
 #include <fmt/format.h>
-#include <stdlib.h>
 
-#include <cerrno>
 #include <cstring>
 #include <map>
 #include <optional>
@@ -182,26 +180,14 @@ class CheckpointStorage final : public Storage {
 }  // namespace
 
 Result<std::unique_ptr<SimulatedDisks>> SimulatedDisks::create() {
-  std::error_code error;
-  const fs::path parent = fs::temp_directory_path(error);
-  if (error)
-    return data_error(fmt::format("there is no folder for temporary files: {}; TMPDIR may name one",
-                                  error.message()));
-  std::string name = (parent / "gossamer-simulator-XXXXXX").string();
-  if (::mkdtemp(name.data()) == nullptr)
-    return data_error(fmt::format("cannot make the folder {}: {}; TMPDIR may name another place",
-                                  name, std::strerror(errno)));
-  return std::unique_ptr<SimulatedDisks>(new SimulatedDisks(name));
-}
-
-SimulatedDisks::~SimulatedDisks() {
-  std::error_code ignored;
-  fs::remove_all(folder_, ignored);
+  GOSSAMER_TRY(TemporaryFolder folder, TemporaryFolder::make());
+  return std::unique_ptr<SimulatedDisks>(new SimulatedDisks(std::move(folder)));
 }
 
 MakeStorage SimulatedDisks::storage() {
   return [this](const Scenario& scenario) {
-    return std::make_unique<CheckpointStorage>(scenario, folder_ / fmt::format("{}", runs_++));
+    return std::make_unique<CheckpointStorage>(scenario,
+                                               folder_.path() / fmt::format("{}", runs_++));
   };
 }
 

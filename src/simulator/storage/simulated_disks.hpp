@@ -3,10 +3,11 @@
 #pragma once
 
 #include <atomic>
-#include <filesystem>
 #include <memory>
+#include <utility>
 
 #include "base/result.hpp"
+#include "base/temporary_folder.hpp"
 #include "simulator/storage/storage.hpp"
 
 namespace gossamer::simulator {
@@ -16,7 +17,6 @@ class SimulatedDisks {
  public:
   /// In the system's temporary folder. The error (data) names the folder and the reason.
   static Result<std::unique_ptr<SimulatedDisks>> create();
-  ~SimulatedDisks();
   SimulatedDisks(const SimulatedDisks&) = delete;
   SimulatedDisks& operator=(const SimulatedDisks&) = delete;
 
@@ -24,8 +24,8 @@ class SimulatedDisks {
   MakeStorage storage();
 
  private:
-  explicit SimulatedDisks(std::filesystem::path folder) : folder_(std::move(folder)) {}
-  std::filesystem::path folder_;
+  explicit SimulatedDisks(TemporaryFolder folder) : folder_(std::move(folder)) {}
+  TemporaryFolder folder_;
   std::atomic<std::uint64_t> runs_{0};
 };
 

@@ -144,7 +144,7 @@ TEST_CASE("a run or a request that cannot be attacked is refused, with what to c
   wrong.observers = {{0, 6}};
   CHECK(has(refusal(kRing, wrong), "there is no peer 6; ids are 0 to 5"));
   wrong.observers = {{0, 1, 2, 3, 4, 5}};
-  CHECK(has(refusal(kRing, wrong), "nobody is left to attack"));
+  CHECK(has(refusal(kRing, wrong), "no peer is left to attack"));
   wrong = request;
   wrong.similarity = std::nan("");
   CHECK(has(refusal(kRing, wrong), "--similarity"));

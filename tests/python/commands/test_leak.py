@@ -150,7 +150,7 @@ def test_files_hold_what_the_neighbour_read(gossamer: Path, tmp_path: Path) -> N
         (("--similarity", "1"), "--similarity"),
         (("--similarity", "nan"), "--similarity"),
         (("--rounds", "21"), "run.rounds = 20"),
-        (("--observers", "0-5"), "nobody is left"),
+        (("--observers", "0-5"), "no peer is left"),
         (("--rounds", "0"), "--rounds"),
     ],
 )
