@@ -6,6 +6,7 @@
 #include <numeric>
 #include <set>
 
+#include "base/id_list.hpp"
 #include "gossip/row_slice.hpp"
 
 namespace gossamer::gossip {
@@ -84,6 +85,10 @@ void add_partners(int i, const topology::MixingSchedule& part, const std::vector
 
 std::vector<int> mixing_partners(int i, const topology::MixingSchedule& schedule) {
   std::set<int> partners;
+  if (schedule.participants().is_open()) {
+    const std::vector<int> all = first_ids(schedule.peers());
+    partners.insert(all.begin(), all.end());
+  }
   const std::vector<const topology::MixingSchedule*> parts = schedule.parts();
   for (std::size_t k = 0; k < parts.size(); ++k) {
     const std::vector<int>& ids = schedule.participants().changes()[k].peers;

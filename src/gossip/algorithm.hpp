@@ -211,8 +211,8 @@ Result<std::unique_ptr<Algorithm>> make_algorithm(const std::string& kind,
                                                   const ParameterValues& values);
 
 /// The in- and out-neighbours of peer i over the schedule's period (every other participant for a
-/// random schedule), in all of its parts, ascending: partners() of every algorithm whose only
-/// exchange is mix.
+/// random schedule), in all of its parts, ascending; of an open run every other peer: partners() of
+/// every algorithm whose only exchange is mix.
 std::vector<int> mixing_partners(int i, const topology::MixingSchedule& schedule);
 
 /// partners() of the algorithms with `servers` servers: each of `peers` peers is connected to every

@@ -21,8 +21,7 @@ using Channel = std::uint16_t;
 
 /// The meaning of a chunk without values. A control message keeps its place among the chunks of its
 /// link. The first group belongs to the policies, the second to membership
-/// (gossip/membership/), and so does the last message; the one before it belongs to
-/// gossip/exchange/row_deadline.hpp.
+/// (gossip/membership/), but for `waiting`, of gossip/exchange/row_deadline.hpp.
 enum class ControlMessage : std::uint16_t {
   none = 0,            ///< the chunk carries values
   commit = 1,          ///< the exchange of `round` on this edge counts
@@ -41,14 +40,19 @@ enum class ControlMessage : std::uint16_t {
                        ///< up to `resumes_at`
   waiting = 13,        ///< the sender waits for the rows of others: `chain`
   change_begun = 14,   ///< a peer has begun `round`, from which on other peers take part
+  participant = 15,    ///< of an open run: from `round` on the peer `link_state.end` takes part, if
+                       ///< `link_state.version` is odd, or no part
+  offer_round = 16,    ///< of an open run, to a peer that joins: let the link take effect in
+                       ///< `round`, from which on it takes part
 };
-inline constexpr std::uint16_t kControlMessages = 15;
+inline constexpr std::uint16_t kControlMessages = 17;
 /// A restored link takes effect at most this many rounds after the rounds of its ends, so the round
 /// of a control message lies at most this far beyond the last round of the run.
 inline constexpr Round kLargestMargin = Round{1} << 20;
 inline constexpr bool is_of_membership(ControlMessage message) {
   return (message >= ControlMessage::link_lost && message <= ControlMessage::catch_up) ||
-         message == ControlMessage::change_begun;
+         message == ControlMessage::change_begun || message == ControlMessage::participant ||
+         message == ControlMessage::offer_round;
 }
 
 inline constexpr bool has_link_state(ControlMessage message) {

@@ -34,6 +34,7 @@ class PeerView {
   PeerView(int peer, const topology::MixingSchedule& schedule) : peer_(peer), schedule_(schedule) {}
 
   int peer() const { return peer_; }
+  const topology::MixingSchedule& schedule() const { return schedule_; }
 
   // ---- presence
   /// Whether `peer` is present in this round or a later one.

@@ -91,6 +91,8 @@ const ParameterSet<WeightOptions>& weight_parameters();
 /// The name, with "lazy " before it where lazy.
 std::string to_string(const WeightOptions& options);
 
+class ChangingSchedule;
+
 /// W_t for every round of a run: what a run mixes with. Immutable; safe to read from any thread.
 class MixingSchedule {
  public:
@@ -98,6 +100,11 @@ class MixingSchedule {
   virtual int peers() const = 0;
   /// As Topology::period(); 0 where the participants change.
   virtual int period() const = 0;
+  /// The longest period that W has with any participants; 0 where rounds are drawn.
+  virtual int longest_period() const { return period(); }
+  /// Of an open run: a copy for one process, which sets the changes of participants that it knows.
+  /// Null of other runs.
+  virtual std::unique_ptr<ChangingSchedule> copy_if_open() const;
   /// Which peers take part in which rounds. In W_t a peer that does not is alone: W_t[i][i] = 1.
   virtual const Participants& participants() const = 0;
   /// For each of participants().changes(), in this order, the schedule of its peers, which are
@@ -127,7 +134,13 @@ struct ScheduleRequest {
   TopologyContext context;
   /// As Participants::parse(). With each change of participants, the topology is made anew.
   std::vector<std::string> participants = {};
+  /// Of an open run, whose topology has to exist for each number of peers up to n. At most
+  /// kMostOpenPeers.
+  bool open = false;
 };
+
+/// In an open run each peer has a link to each other one.
+inline constexpr int kMostOpenPeers = 256;
 
 /// Builds the topology, gives it weights, and checks every W of the period: support within the
 /// graph and self, columns and (but for out_degree weights) rows sum to 1 within 1e-12, entries ≥

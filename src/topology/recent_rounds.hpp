@@ -18,6 +18,7 @@ class RecentRounds final : public MixingSchedule {
 
   int peers() const override { return schedule_.peers(); }
   int period() const override { return schedule_.period(); }
+  int longest_period() const override { return schedule_.longest_period(); }
   const Participants& participants() const override { return schedule_.participants(); }
   std::vector<const MixingSchedule*> parts() const override { return schedule_.parts(); }
   std::shared_ptr<const MixingMatrix> at(Round t) const override;
@@ -32,7 +33,8 @@ class RecentRounds final : public MixingSchedule {
 
   const MixingSchedule& schedule_;
   mutable std::vector<std::pair<Round, std::shared_ptr<const MixingMatrix>>>
-      recent_;  ///< in order of last use
+      recent_;                          ///< in order of last use
+  mutable std::uint64_t revision_ = 0;  ///< of the participants, when they were made
 };
 
 }  // namespace gossamer::topology

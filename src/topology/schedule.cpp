@@ -191,7 +191,7 @@ Result<std::unique_ptr<MixingSchedule>> make_schedule(const ScheduleRequest& req
     return invalid_error(
         fmt::format("topology {} cannot be built for {} peers: give 1 to {}; n = {} works",
                     kind.name, n, kMaximumPeers, 16));
-  if (!request.participants.empty()) return make_changing_schedule(request);
+  if (request.open || !request.participants.empty()) return make_changing_schedule(request);
   GOSSAMER_TRY(const ParameterValues values,
                check_values("topology", kind.parameters, request.values));
   TopologyContext context = request.context;

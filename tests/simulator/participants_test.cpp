@@ -39,6 +39,47 @@ TEST_CASE("seeds with rare faults, of peers that join and leave above all, viola
   }
 }
 
+TEST_CASE("open runs with rare faults violate nothing") {
+  struct Case {
+    std::uint64_t seed;
+    const char* what;
+  };
+  for (const auto& [seed, what] :
+       {Case{43, "a peer is offered a link by the one that it asks for rows"},
+        Case{67, "both ends of a link propose a round"},
+        Case{113, "a peer that has its rows waits for its neighbours to agree"},
+        Case{480, "a lost peer divides the graph, and not the links"},
+        Case{1528, "parts that were apart have let a peer in in different rounds"},
+        Case{2009, "a neighbour takes a change for one of a later round"},
+        Case{2072, "a peer joins where all others are connected over it"},
+        Case{5421, "neighbours have ended before they knew of a change"},
+        Case{8096, "an offer is made anew while the first one is accepted"},
+        Case{8566, "a peer has come and left in one part, and only left in the other"},
+        Case{11757, "rows of a neighbour that is ahead are in the way of its proposal"}}) {
+    CAPTURE(seed);
+    CAPTURE(what);
+    const Scenario scenario = draw_scenario(seed, fault_families({"swarm"}, seed).value());
+    CHECK(scenario.open);
+    CHECK(simulate(scenario).report.violations == std::vector<std::string>{});
+  }
+}
+
+TEST_CASE("peers that join and leave an open run take part, and the bits are those of a plan") {
+  Scenario scenario = ring("dpsgd", {"leave process=4 at=0.1", "leave process=5 at=0.3"});
+  scenario.open = true;
+  scenario.rounds = 120;
+  const Outcome left = simulate(scenario);
+  CHECK(left.report.violations == std::vector<std::string>{});
+  CHECK(left.report.checked.at("bits") == 1);  // with one process that knew of it from the start
+  scenario.participants = {"0-2"};
+  scenario.faults = {"arrive process=3 at=0.1", "arrive process=5 at=0.3",
+                     "arrive process=4 at=0.3"};
+  const Outcome grown = simulate(scenario);
+  CHECK(grown.report.violations == std::vector<std::string>{});
+  CHECK(grown.joins == 3);
+  CHECK(grown.losses == 9);  // of the links to those that are not there at the start
+}
+
 TEST_CASE("rows of a change that arrive before the peer has begun an earlier one are kept") {
   for (const char* policy : {"sync", "stale", "deadline", "async"}) {
     CAPTURE(policy);

@@ -8,6 +8,7 @@
 
 #include "topology/kind.hpp"
 #include "topology/mixing_matrix.hpp"
+#include "topology/participants/changing_schedule.hpp"
 #include "topology/recent_rounds.hpp"
 
 using namespace gossamer;
@@ -177,4 +178,58 @@ TEST_CASE("the rounds of a changing schedule that are kept are those of the sche
     for (int i = 0; i < 16; ++i)
       for (int j = 0; j < 16; ++j)
         CHECK(entry(*recent.at(t), i, j) == entry(*changing->at(t), i, j));
+}
+
+namespace {
+
+ScheduleRequest open_request(const std::string& kind, const Texts& texts, int peers) {
+  ScheduleRequest open = request(kind, texts, peers);
+  open.open = true;
+  return open;
+}
+
+}  // namespace
+
+TEST_CASE("an open run begins with its participants, and each copy takes changes of its own") {
+  const auto made = make_schedule(open_request("base", {"0-3"}, 12));
+  REQUIRE(made.ok());
+  const MixingSchedule& shared = **made;
+  CHECK(shared.participants().is_open());
+  CHECK_FALSE(shared.participants().are_all());
+  const auto copy = shared.copy_if_open();
+  REQUIRE(copy != nullptr);
+  const RecentRounds recent(*copy);
+  CHECK(entry(*recent.at(30), 0, 7) == 0);
+  copy->set_changes({{30, {0, 7}}});
+  CHECK(copy->hash() == shared.hash());
+  CHECK(shared.participants().changes().size() == 1);
+  CHECK(entry(*recent.at(29), 0, 7) == 0);
+  CHECK(entry(*recent.at(30), 0, 7) == 0.5);  // the round is not kept from before
+  CHECK(entry(*recent.at(30), 3, 3) == 1);
+  CHECK(schedule("base", {"0-3"}, 12)->copy_if_open() == nullptr);
+}
+
+TEST_CASE("an open run's rounds keep their phase, whenever the change was") {
+  const auto copy = make_schedule(open_request("base", {"0-3"}, 12)).value()->copy_if_open();
+  const auto own = make_schedule(ScheduleRequest{"base", {}, {}, {11, 5}, {}}).value();
+  CHECK(copy->longest_period() >= own->period());
+  std::vector<int> all;
+  for (int i = 0; i < 11; ++i) all.push_back(i);
+  for (const Round first : {Round{10}, Round{11}}) {
+    copy->set_changes({{first, all}});
+    for (Round t = first; t < first + 10; ++t)
+      for (int i = 0; i < 11; ++i)
+        for (int j = 0; j < 11; ++j) REQUIRE(entry(*copy->at(t), i, j) == entry(*own->at(t), i, j));
+  }
+}
+
+TEST_CASE("an open run whose topology does not exist for each number of peers says for which") {
+  const auto error = [](const std::string& kind, const Texts& texts, int peers) {
+    return make_schedule(open_request(kind, texts, peers)).error().message;
+  };
+  CHECK(error("hypercube", {"0-3"}, 8)
+            .starts_with("run.open: the topology has to exist for each number of peers up to "
+                         "run.peers, and for 3: "));
+  CHECK(error("ring", {"0-3", "9: 0-7"}, 8).starts_with("run.participants: peers of an open run"));
+  CHECK(error("ring", {}, kMostOpenPeers + 1).starts_with("run.open: an open run has 256 peers"));
 }

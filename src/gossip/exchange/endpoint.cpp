@@ -28,6 +28,9 @@ Status Endpoint::deliver(Chunk chunk) {
   if (header.channel == process_.options.given_channel())
     return starting_rows_.deliver(std::move(chunk));
   if (header.control != ControlMessage::none) return mixer_->on_control_message(header);
+  // In an open run, sent for a round that both ends proposed, and did not agree on.
+  if (process_.schedule.participants().is_open() && header.round < view_.present_since(header.from))
+    return {};
   GOSSAMER_TRY_STATUS(check_lead(header));
   GOSSAMER_TRY_STATUS(mixer_->on_chunk(header));
   return messenger_.deliver(std::move(chunk));

@@ -6,6 +6,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/id_list.hpp"
+#include "topology/participants/changing_schedule.hpp"
+
 namespace gossamer::gossip {
 
 LinkStateFlooding::LinkStateFlooding(Exchange& exchange, Node& node,
@@ -17,7 +20,18 @@ LinkStateFlooding::LinkStateFlooding(Exchange& exchange, Node& node,
       options_(options),
       is_active_(std::move(is_active)),
       table_(endpoint_.peer(), options.partners),
-      reachable_(options.partners->size()) {}
+      reachable_(options.partners->size()) {
+  if (options.changing == nullptr) return;
+  // The links of peers that take no part at the start count as lost at both ends.
+  for (int peer = 0; peer < table_.peers(); ++peer) {
+    if (options.changing->participants().takes_part(peer, 0)) continue;
+    for (const int partner : options.partners_of(peer)) {
+      table_.merge({peer, partner}, 1);
+      table_.merge({partner, peer}, 1);
+    }
+  }
+  reachable_ = table_.reachable().size();
+}
 
 Status LinkStateFlooding::check(const ChunkHeader& header) const {
   const LinkState& state = header.link_state;
@@ -178,14 +192,17 @@ void LinkStateFlooding::report_reachability() {
   const std::vector<int> reached = table_.reachable();
   if (reached.size() == std::exchange(reachable_, reached.size())) return;
   std::vector<int> missing;
-  for (int peer = 0; peer < table_.peers(); ++peer)
+  const topology::Participants& participants = exchange_.schedule().participants();
+  const std::vector<int> all =
+      participants.is_open() ? participants.at(now()).peers : first_ids(table_.peers());
+  for (const int peer : all)
     if (!std::ranges::binary_search(reached, peer)) missing.push_back(peer);
-  std::string text = fmt::format("all {} peers are reachable", table_.peers());
+  std::string text = fmt::format("all {} peers are reachable", all.size());
   if (!missing.empty())
     text = fmt::format("{} unreachable; {} of {} peers continue",
                        missing.size() == 1 ? fmt::format("peer {} is", missing.front())
                                            : fmt::format("peers {} are", fmt::join(missing, ", ")),
-                       reached.size(), table_.peers());
+                       all.size() - missing.size(), all.size());
   report({MembershipEvent::Kind::reachability,
           endpoint_.round(),
           static_cast<int>(reached.size()),

@@ -44,6 +44,8 @@ struct MembershipOptions {
   /// Whether in each round of the schedule two neighbours take each other's rows, or neither does.
   /// Only then does a peer catch up (CatchUpFlooding).
   bool exchanges_both_ways = false;
+  /// Of an open run: the schedule of this process, to which changes of participants are added.
+  topology::ChangingSchedule* changing = nullptr;
 
   /// The partners of one peer, ascending.
   const std::vector<int>& partners_of(int peer) const {

@@ -19,44 +19,66 @@ Membership::Membership(Exchange& exchange, Node& node, Options options)
       node_(node),
       endpoint_(node.endpoint()),
       options_(std::move(options)),
+      handshake_(endpoint_, options_.partners_of(endpoint_.peer()), options_.changing != nullptr,
+                 {[this](int peer, Round t) { return first_agreeable(peer, t); },
+                  [this](int peer, Round first) { on_agreed(peer, first); },
+                  [this](int to) {
+                    if (participants_) participants_->send_all(to);
+                  },
+                  [this] { change_.notify(); }}),
       flooding_(exchange, node, options_,
-                [this](int partner) { return links_.at(partner).active; }),
+                [this](int partner) { return handshake_.link(partner).active; }),
       catch_ups_(exchange, endpoint_, options_, flooding_,
-                 [this](int partner) { return links_.at(partner).active; }),
+                 [this](int partner) { return handshake_.link(partner).active; }),
       wait_([this] { endpoint_.messenger().notify(); },
             [this](Round t) {
-              for (const auto& [peer, link] : links_)
-                if (link.up) send_control(peer, ControlMessage::change_begun, t);
+              for (const auto& [peer, link] : handshake_.links())
+                if (link.up) handshake_.send(peer, ControlMessage::change_begun, t);
             }),
       change_(exchange.scheduler()) {
-  for (const int partner : options_.partners_of(endpoint_.peer())) links_[partner];
+  if (options_.changing != nullptr) begin_open();
   endpoint_.on_membership_message = [this](const ChunkHeader& header) {
     return on_control_message(header);
   };
 }
 
-void Membership::send_control(int to, ControlMessage message, Round t, std::uint64_t donor_steps) {
-  ChunkHeader header = control_header(endpoint_.peer(), to, message, t);
-  header.donor_steps = donor_steps;
-  endpoint_.messenger().send_control(header);
+/// Of the peers that take no part at the start, no process may run yet.
+void Membership::begin_open() {
+  participants_.emplace(exchange_, endpoint_, options_, flooding_, [this](int partner) {
+    const PartnerLink& link = handshake_.link(partner);
+    return ParticipantFlooding::LinkView{link.up, link.active};
+  });
+  participants_->on_let_in = [this](int peer) {
+    if (peer != endpoint_.peer()) offer_link(peer);
+  };
+  participants_->on_unaware = [this](int peer) {
+    on_link_lost(peer,
+                 fmt::format("peer {} did its last round before other peers took part", peer));
+  };
+  for (auto& [peer, link] : handshake_.links()) {
+    if (options_.changing->participants().takes_part(peer, 0)) continue;
+    link = PartnerLink::down();
+    endpoint_.on_link_lost(peer);
+  }
 }
 
 // ---- events from the network
 
 void Membership::on_link_lost(int peer, const std::string& why) {
-  PartnerLink& link = links_.at(peer);
+  PartnerLink& link = handshake_.link(peer);
   if (!link.up) return;
   const bool active = link.active;
   link = PartnerLink::down();
   std::erase_if(requests_, [peer](const RowsRequest& request) { return request.from == peer; });
   const Round t = endpoint_.round();
   endpoint_.on_link_lost(peer);
+  if (participants_) participants_->on_link_lost(peer);
   if (donor_ == peer) {
     donor_.reset();
     start_.reset();
     request_state();
-    change_.notify();
   }
+  change_.notify();
   if (!active) return;
   flooding_.report({Event::Kind::link_lost, t, peer, why},
                    fmt::format("{}; peer {} continues without it", why, endpoint_.peer()));
@@ -65,37 +87,45 @@ void Membership::on_link_lost(int peer, const std::string& why) {
 
 // The peer answers no proposal any more. The rows of active links have all arrived.
 void Membership::on_peer_left(int peer) {
-  if (!links_.at(peer).active)
+  if (!handshake_.link(peer).active)
     on_link_lost(peer, fmt::format("peer {} has done its last round", peer));
+  else if (participants_) participants_->on_partner_left(peer);
 }
 
 void Membership::on_link_restored(int peer) {
-  PartnerLink& link = links_.at(peer);
+  PartnerLink& link = handshake_.link(peer);
   GOSSAMER_CHECK(!link.up, "a link is restored that was not lost");
   link.up = true;
-  if (!joining_ && !wait_.waits()) send_control(peer, ControlMessage::resync, endpoint_.round());
+  if (joining_ || wait_.waits()) return;
+  handshake_.send_resync(peer, endpoint_.round());
+  if (participants_) offer_link(peer);
 }
 
 Status Membership::on_control_message(const ChunkHeader& header) {
-  if (!links_.contains(header.from)) return protocol_error(header, "it is no partner of this peer");
-  if (!links_.at(header.from).up) return {};  // sent before the loss
+  if (!handshake_.links().contains(header.from))
+    return protocol_error(header, "it is no partner of this peer");
+  if (!handshake_.link(header.from).up) return {};  // sent before the loss
   if (header.control == ControlMessage::change_begun) {
     wait_.note_begun(header.round);
     return {};
   }
+  if (header.control == ControlMessage::participant)
+    return participants_
+               ? participants_->receive(header)
+               : protocol_error(header, "a change of participants in a run that is not open");
   if (header.control == ControlMessage::catch_up)
-    return links_.at(header.from).active ? catch_ups_.receive(header) : Status();
+    return handshake_.link(header.from).active ? catch_ups_.receive(header) : Status();
   return has_link_state(header.control) ? on_link_state(header) : on_handshake(header);
 }
 
 Status Membership::on_link_state(const ChunkHeader& header) {
   GOSSAMER_TRY_STATUS(flooding_.check(header));
   const LinkState& state = header.link_state;
-  PartnerLink& link = links_.at(header.from);
+  PartnerLink& link = handshake_.link(header.from);
   const bool own_link = state.end == header.from && state.neighbour == endpoint_.peer();
   if (own_link && !is_lost(state.version) && !state.reachability_only &&
       link.proposed == header.round)
-    activate(header.from, header.round);
+    handshake_.agree(header.from, header.round);
   if (!link.active) return {};  // all states are sent once it is
   return flooding_.receive(header);
 }
@@ -103,12 +133,20 @@ Status Membership::on_link_state(const ChunkHeader& header) {
 // ---- the handshake that lets a restored link take effect
 
 Status Membership::on_handshake(const ChunkHeader& header) {
-  PartnerLink& link = links_.at(header.from);
+  PartnerLink& link = handshake_.link(header.from);
+  // In an open run a neighbour may make an offer anew while this peer accepts the first.
+  if (link.active && participants_ && header.control == ControlMessage::offer_round) {
+    const std::string why =
+        fmt::format("peers {} and {} agreed on rounds that differ", header.from, endpoint_.peer());
+    exchange_.faults().reset_link(endpoint_.peer(), header.from, {ErrorKind::lost_peer, why});
+    return {};
+  }
   if (link.active) return protocol_error(header, "it restores a link that was not lost");
   switch (header.control) {
     case ControlMessage::request_state:
-      withdraw_proposal(header.from);
+      handshake_.withdraw(header.from);
       if (!has_request_of(header.from, requests_)) requests_.push_back({header.from, header.round});
+      if (participants_ && !wait_.waits()) participants_->let_in(header.from);
       if (wait_.waits()) set_wait(wait_.until());
       return {};
     case ControlMessage::resync:
@@ -117,25 +155,45 @@ Status Membership::on_handshake(const ChunkHeader& header) {
         link.peers_round = header.round;
         if (joining_ && !donor_) request_state();
       } else if (!link.proposed) {
-        on_resync(header.from, header.round);
+        handshake_.on_resync(header.from, header.round);
       }
       return {};
-    case ControlMessage::reject_round:
-      if (!link.proposed || header.round < *link.proposed)
-        return protocol_error(header, "it rejects a round that was not proposed");
-      link.margin = std::min(2 * link.margin, kLargestMargin);
-      link.proposed.reset();
-      endpoint_.on_link_lost(header.from);
-      on_resync(header.from, header.round, true);
-      return {};
+    case ControlMessage::reject_round: return handshake_.on_rejection(header);
     case ControlMessage::propose_round:
       if (joining_) return on_start_point(header);
+      if (participants_ && !handshake_.yields_to(header.from)) return {};
       if (link.proposed || has_request_of(header.from, requests_))
         return protocol_error(header, "it proposes a round where this peer has to propose it");
-      on_proposal(header.from, header.round);
+      handshake_.on_proposal(header.from, header.round);
       return {};
+    case ControlMessage::offer_round: return on_offer(header);
     default: return protocol_error(header, "it sends an unknown membership message");
   }
+}
+
+/// Whether a peer that has asked for rows may begin with round `next`.
+bool Membership::may_join_in(const RowsRequest& request, Round next) {
+  if (request.first > next) return false;
+  return !participants_ || participants_->first_to_come(request.from).value_or(0) <= next;
+}
+
+/// A peer that is let in is to take part from its first round on, with the rows of its donor, so
+/// its neighbours let their links take effect in that round, and wait for its first rows.
+void Membership::offer_link(int peer) {
+  const PartnerLink& link = handshake_.link(peer);
+  const std::optional<Round> first = participants_->first_to_come(peer);
+  if (joining_ || wait_.waits() || !link.up || link.active || !first || link.proposed == first ||
+      has_request_of(peer, requests_) || first_agreeable(peer, *first) != *first)
+    return;
+  handshake_.propose(peer, *first, 0, ControlMessage::offer_round);
+}
+
+Status Membership::on_offer(const ChunkHeader& header) {
+  if (!participants_) return protocol_error(header, "an offer in a run that is not open");
+  if (donor_ == header.from) return {};  // which takes it back as this peer asks it for rows
+  if (joining_) handshake_.take_offer(header.from, header.round);
+  else if (handshake_.yields_to(header.from)) handshake_.on_proposal(header.from, header.round);
+  return {};
 }
 
 /// The donor's proposal to this joining peer.
@@ -149,45 +207,13 @@ Status Membership::on_start_point(const ChunkHeader& header) {
   return {};
 }
 
-/// The other end of a restored link was in round `peers_round`. The lower id proposes; after a
-/// rejection, the end that proposed before.
-void Membership::on_resync(int peer, Round peers_round, bool rejected) {
-  if (!rejected && peer < endpoint_.peer()) return;
-  const Round t = std::max(peers_round + 1, endpoint_.earliest_next()) + links_.at(peer).margin;
-  propose(peer, catch_ups_.first_agreeable(t, is_isolated()), 0);
+Round Membership::first_agreeable(int peer, Round t) {
+  const Round first = catch_ups_.first_agreeable(t, handshake_.is_isolated());
+  return participants_ ? participants_->first_agreeable(peer, first) : first;
 }
 
-/// Proposes that the link takes effect from round t on, which this peer has not started.
-void Membership::propose(int peer, Round t, std::uint64_t steps) {
-  withdraw_proposal(peer);
-  if (is_isolated()) endpoint_.skip_to_round(t);
-  endpoint_.on_link_restored(peer, t);
-  links_.at(peer).proposed = t;
-  send_control(peer, ControlMessage::propose_round, t, steps);
-}
-
-void Membership::withdraw_proposal(int peer) {
-  PartnerLink& link = links_.at(peer);
-  if (link.proposed) endpoint_.on_link_lost(peer);
-  link.proposed.reset();
-}
-
-void Membership::on_proposal(int peer, Round first) {
-  if (const Round least = catch_ups_.first_agreeable(first, is_isolated()); first < least)
-    return send_control(peer, ControlMessage::reject_round, least - 1);
-  // No neighbour waits for an isolated peer, so it may skip rounds.
-  if (is_isolated()) endpoint_.skip_to_round(first);
-  endpoint_.on_link_restored(peer, first);
-  activate(peer, first);
-}
-
-/// Both ends agree on `first`.
-void Membership::activate(int peer, Round first) {
-  PartnerLink& link = links_.at(peer);
-  link.proposed.reset();
-  link.peers_round.reset();
-  link.active = true;
-  link.margin = 1;
+/// Both ends of a link agree that it takes effect from round `first` on.
+void Membership::on_agreed(int peer, Round first) {
   flooding_.report({Event::Kind::link_restored, first, peer, {}},
                    fmt::format("peer {} is back: from round {} on peer {} mixes with it again",
                                peer, first, endpoint_.peer()));
@@ -196,12 +222,7 @@ void Membership::activate(int peer, Round first) {
   flooding_.publish(peer, first);
   flooding_.send_all(peer);
   catch_ups_.on_link_active(peer, first);
-}
-
-/// No neighbour waits for this peer in any round.
-bool Membership::is_isolated() const {
-  return std::ranges::none_of(
-      links_, [](const auto& entry) { return entry.second.active || entry.second.proposed; });
+  if (participants_) participants_->send_all(peer);
 }
 
 // ---- joining
@@ -213,7 +234,7 @@ void Membership::join(std::optional<Round> again) {
   start_.reset();
   wait_.set(std::nullopt);
   if (again) endpoint_.begin_at(0);  // a donor may be behind the round that this peer waited for
-  for (auto& [peer, link] : links_) {
+  for (auto& [peer, link] : handshake_.links()) {
     const bool was_up = std::exchange(link, PartnerLink::down()).up;
     endpoint_.on_link_lost(peer);
     if (again && was_up)
@@ -223,11 +244,12 @@ void Membership::join(std::optional<Round> again) {
            fmt::format("peer {} joins anew, because it lost its donor", endpoint_.peer())});
   }
   flooding_.begin_lost();
+  if (participants_) participants_->follow(std::nullopt);
 }
 
 void Membership::set_wait(std::optional<Round> until) {
   wait_.set(until);
-  if (!until) return synchronise_links(endpoint_.round());
+  if (!until) return handshake_.synchronise(endpoint_.round());
   // The peers that asked for rows are to ask others.
   for (const RowsRequest& request : std::exchange(requests_, {}))
     exchange_.faults().reset_link(
@@ -238,21 +260,35 @@ void Membership::set_wait(std::optional<Round> until) {
 
 Membership::DonorSearch Membership::donor_search() const {
   if (!joining_ && !wait_.waits()) return DonorSearch::not_needed;
-  if (std::ranges::none_of(links_, [](const auto& entry) { return entry.second.up; }))
+  if (std::ranges::none_of(handshake_.links(), [](const auto& entry) { return entry.second.up; }))
     return donor_ ? DonorSearch::requested : DonorSearch::no_neighbour;
   return donor_ || wait_.waits() ? DonorSearch::requested : DonorSearch::only_joining;
 }
 
 /// Asks a neighbour that runs: another joining peer has no rows to send.
 void Membership::request_state() {
-  const auto found = std::ranges::find_if(
-      links_, [](const auto& entry) { return entry.second.up && entry.second.peers_round; });
+  const auto found = std::ranges::find_if(handshake_.links(), [](const auto& entry) {
+    return entry.second.up && entry.second.peers_round;
+  });
   endpoint_.starting_rows().request_from(std::nullopt);
-  if (found == links_.end()) return;
+  if (found == handshake_.links().end()) return;
   donor_ = found->first;
+  if (participants_) follow_donor();
   endpoint_.starting_rows().request_from(donor_);
-  send_control(*donor_, ControlMessage::request_state, first_);
+  handshake_.send(*donor_, ControlMessage::request_state, first_);
   change_.notify();
+}
+
+/// The neighbours that wait for this peer's first rows are to go on: it begins later.
+void Membership::follow_donor() {
+  participants_->follow(donor_);
+  for (const int peer : handshake_.drop_offers()) {
+    if (peer == donor_) continue;
+    exchange_.faults().reset_link(
+        endpoint_.peer(), peer,
+        {ErrorKind::lost_peer,
+         fmt::format("peer {} asks another peer for rows, and begins later", endpoint_.peer())});
+  }
 }
 
 task<Round> Membership::await_admission() {
@@ -271,6 +307,9 @@ task<Round> Membership::await_admission() {
     if (donor_ != donor || !start_ || start_->round != start.round)
       continue;  // the donor was lost meanwhile
     complete_join(start);
+    // In an open run the donor may be no neighbour: this peer would run ahead alone, and its
+    // neighbours would have to catch up with it.
+    while (participants_ && handshake_.awaits_proposal()) co_await change_.next();
     co_return start.round;
   }
 }
@@ -281,36 +320,39 @@ void Membership::complete_join(const StartPoint& start) {
   const int donor = *std::exchange(donor_, std::nullopt);
   endpoint_.starting_rows().request_from(std::nullopt);
   endpoint_.begin_at(start.round - 1);  // the round of the start point has not begun
-  activate(donor, start.round);
-  synchronise_links(start.round);
-  endpoint_.begin_at(start.round);
-}
-
-/// Begins the handshake on links that were restored while this peer had no round.
-void Membership::synchronise_links(Round first) {
-  for (auto& [peer, link] : links_) {
-    if (!link.up || link.active || link.proposed) continue;
-    send_control(peer, ControlMessage::resync, first);
-    if (link.peers_round) on_resync(peer, *link.peers_round);
+  if (participants_) participants_->on_rows_exchanged(donor);
+  handshake_.agree(donor, start.round);
+  if (participants_) {
+    participants_->end_following();
+    handshake_.answer_offers();
   }
+  handshake_.synchronise(start.round);
+  endpoint_.begin_at(start.round);
 }
 
 // ---- calls of the engine
 
 task<bool> Membership::begin_round(Round t) {
+  if (participants_) participants_->begin_round(t);
   catch_ups_.begin_round(t);
   const bool due = flooding_.begin_round(t);
   if (due && node_.conserves_sums()) co_await node_.reinitialise_sums();
   // The next round may be one that is left out, and is known to be by this peer only.
   if (catch_ups_.any_to_come()) co_return due;
   const Round next = endpoint_.earliest_next();
+  // From a peer that leaves with the next round, a joining one would begin alone.
+  if (!exchange_.schedule().participants().takes_part(endpoint_.peer(), next)) co_return due;
   const auto later = std::ranges::stable_partition(
-      requests_, [next](const RowsRequest& request) { return request.first <= next; });
+      requests_, [&](const RowsRequest& request) { return may_join_in(request, next); });
   const std::vector<RowsRequest> granted(requests_.begin(), later.begin());
   requests_.erase(requests_.begin(), later.begin());
   for (const RowsRequest& request : granted) {
+    if (participants_) {
+      participants_->send_all(request.from);
+      participants_->on_rows_exchanged(request.from);
+    }
     node_.send_state(request.from, exchange_.options().requested_channel(), 0);
-    propose(request.from, next, node_.steps_done());
+    handshake_.propose(request.from, next, node_.steps_done());
   }
   co_return due;
 }

@@ -7,7 +7,6 @@
 // docs/MEMBERSHIP.md specifies the protocol: states, messages, invariants, diagrams.
 #pragma once
 
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,7 +14,9 @@
 #include "gossip/exchange/exchange.hpp"
 #include "gossip/membership/catch_up_flooding.hpp"
 #include "gossip/membership/donor_wait.hpp"
+#include "gossip/membership/link_handshake.hpp"
 #include "gossip/membership/link_state_flooding.hpp"
+#include "gossip/membership/participant_flooding.hpp"
 #include "gossip/membership/wakeup.hpp"
 #include "gossip/node/node.hpp"
 
@@ -61,6 +62,9 @@ class Membership {
   /// restored take effect later. None: it takes part, and begins the round that its endpoint is in.
   void set_wait(std::optional<Round> until);
   DonorWait& wait() { return wait_; }
+  /// Of an open run: this peer takes no part from a round to come on. See
+  /// ParticipantFlooding::leave().
+  bool leave() { return participants_->leave(); }
   /// Waits for a donor and its rows, then returns the first round of this peer, which the caller
   /// starts at once. The node then has the donor's rows and step count; its optimizer state and the
   /// rows that are not transferred are reinitialised.
@@ -79,59 +83,43 @@ class Membership {
   const LinkStateFlooding& flooding() const { return flooding_; }
 
  private:
-  /// This peer's view of its own link to one partner.
-  struct PartnerLink {
-    bool up = true;                    ///< the link carries messages
-    bool active = true;                ///< it takes part in mixing, or will from an agreed round on
-    std::optional<Round> proposed;     ///< by this peer, and not yet answered
-    std::optional<Round> peers_round;  ///< the round of the other end when the link was restored
-    Round margin = 1;  ///< rounds between the round of the end that is ahead and the next proposal
-
-    static PartnerLink down() {
-      PartnerLink link;
-      link.up = link.active = false;
-      return link;
-    }
-  };
   /// Where a joining peer starts.
   struct StartPoint {
     Round round = 0;
     std::uint64_t steps = 0;  ///< local steps that the donor has done
   };
 
-  bool is_isolated() const;
-  void send_control(int to, ControlMessage message, Round t, std::uint64_t donor_steps = 0);
-
-  // The handshake that lets a restored link take effect.
+  void begin_open();
+  Round first_agreeable(int peer, Round t);
   Status on_link_state(const ChunkHeader& header);
   Status on_handshake(const ChunkHeader& header);
-  Status on_start_point(const ChunkHeader& header);
-  void on_resync(int peer, Round peers_round, bool rejected = false);
-  void propose(int peer, Round t, std::uint64_t steps);
-  void synchronise_links(Round first);
-  void withdraw_proposal(int peer);
-  void on_proposal(int peer, Round first);
-  void activate(int peer, Round first);
+  void on_agreed(int peer, Round first);
+  bool may_join_in(const RowsRequest& request, Round next);
+  void offer_link(int peer);
+  Status on_offer(const ChunkHeader& header);
 
   // Joining.
+  Status on_start_point(const ChunkHeader& header);
   void request_state();
+  void follow_donor();
   void complete_join(const StartPoint& start);
 
   Exchange& exchange_;
   Node& node_;
   Endpoint& endpoint_;
   Options options_;
-  std::map<int, PartnerLink> links_;
+  LinkHandshake handshake_;
   LinkStateFlooding flooding_;
   CatchUpFlooding catch_ups_;
-  std::vector<RowsRequest> requests_;  ///< in the order of their arrival
+  std::optional<ParticipantFlooding> participants_;  ///< of an open run
+  std::vector<RowsRequest> requests_;                ///< in the order of their arrival
   DonorWait wait_;
   // Of a joining peer.
   bool joining_ = false;
   Round first_ = 0;  ///< it begins with this round or a later one
   std::optional<int> donor_;
   std::optional<StartPoint> start_;
-  Wakeup change_;  ///< of the donor or the start point
+  Wakeup change_;  ///< of the donor, the start point, or a link
 };
 
 }  // namespace gossamer::gossip

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 
 #include "base/hash.hpp"
@@ -41,7 +42,10 @@ std::uint64_t Setup::steps_per_round(int peer) const {
 }
 
 std::vector<int> Setup::counted(const std::vector<int>& nodes, gossip::Round rounds) const {
-  return schedule->participants().counted_after(nodes, rounds);
+  std::vector<int> counted;
+  std::ranges::copy_if(nodes, std::back_inserter(counted),
+                       [&](int node) { return counts_after(node, rounds); });
+  return counted;
 }
 
 std::vector<int> Setup::counted_workers(gossip::Round rounds) const {

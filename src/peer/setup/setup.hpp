@@ -57,7 +57,8 @@ struct Setup {
   bool is_server(int node) const { return node >= workers(); }
   /// Whether the state of a node counts after `rounds` rounds: it took part in the last of them.
   bool counts_after(int node, gossip::Round rounds) const {
-    return schedule->participants().counts_after(node, rounds);
+    const topology::Participants& participants = schedule->participants();
+    return participants.is_open() || participants.counts_after(node, rounds);
   }
   /// Those of `nodes` of which it does, in their order.
   std::vector<int> counted(const std::vector<int>& nodes, gossip::Round rounds) const;

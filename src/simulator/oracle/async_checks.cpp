@@ -127,7 +127,7 @@ class AsyncPushSum {
     account.stepped.assign(after_steps.begin(), after_steps.end());
     account.stepped.push_back(record.begin[kSum].back());
     account.gave = record.begin[kGiven] != record.end[kGiven];
-    const topology::MixingMatrix& w = index_.w(record.round);
+    const topology::MixingMatrix& w = index_.w(a, record.round);
     for (int j = 0; j < index_.peers() && account.gave; ++j)
       for (const topology::Neighbour& ours : w.in_neighbours(j)) {
         if (ours.peer != index_.peer_of(a)) continue;
@@ -143,7 +143,8 @@ class AsyncPushSum {
     account.taken.resize(account.stepped.size());
     for (const double value : account.stepped) account.scale.push_back(std::abs(value));
     std::size_t place = 0;
-    for (const topology::Neighbour& j : index_.w(record.round).in_neighbours(index_.peer_of(a))) {
+    for (const topology::Neighbour& j :
+         index_.w(a, record.round).in_neighbours(index_.peer_of(a))) {
       const UsedRow& used = index_.used(a, record.round, kGiven, j.peer);
       if (used.incarnation >= 0) check_used_sum(a, record, place, used);
       const Row before = both_parts(record.begin[kUsed + place]),
@@ -171,7 +172,7 @@ class AsyncPushSum {
         return checks_.expect(false, "replay", "in round {}, peer {} {}", record.round,
                               index_.peer_of(a), *wrong);
       const Account account = account_of(a, record, last);
-      const auto neighbours = index_.w(record.round).in_neighbours(index_.peer_of(a)).size();
+      const auto neighbours = index_.w(a, record.round).in_neighbours(index_.peer_of(a)).size();
       const double terms = 4 * (static_cast<double>(neighbours) + 4);
       check_kept(a, record, account, terms);
       check_given(a, record, account);
@@ -234,7 +235,7 @@ class AsyncPushSum {
     };
     for (int a = 0; a < index_.peers(); ++a) {
       std::size_t place = kUsed;
-      for (const topology::Neighbour& j : index_.w(0).in_neighbours(a)) {
+      for (const topology::Neighbour& j : index_.w(a, 0).in_neighbours(a)) {
         const Row given = row_of(j.peer, kGiven), used = row_of(a, place++);
         for (std::size_t k = 0; k < given.size(); ++k)
           change_[k] += weight_of(j) * (given[k] - used[k]);

@@ -186,7 +186,11 @@ Time time_limit(const Scenario& scenario, const Protocol& protocol) {
                  seconds(kResetTime);
   }
   // Rows go from peer to peer to those that join, from some that stay.
-  const auto changes = static_cast<double>(protocol.participants().changes().size() - 1);
+  const std::vector<Fault> faults = scenario.fault_list();
+  const auto changes = static_cast<double>(
+      scenario.open ? static_cast<std::size_t>(std::ranges::count_if(
+                          faults, [](const Fault& fault) { return is_of_open_run(fault.kind); }))
+                    : protocol.participants().changes().size() - 1);
   delayed += changes * scenario.peers * seconds(settling_time(scenario, protocol));
   if (protocol.policy == Policy::async)
     delayed += seconds(settling_time(scenario, protocol));  // for answers of a peer that is back

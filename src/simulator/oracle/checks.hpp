@@ -39,6 +39,9 @@ class Checks {
 /// `errors`: no process reported an error. `continuity`: rows stay as they are between two rounds.
 /// (continuity.cpp)
 void check_continuity(const TraceIndex& index, Checks& checks);
+/// `participants`: of an open run, a peer does rounds in which it takes part, and mixes rows of
+/// peers that know the same participants. (participants.cpp)
+void check_participants(const TraceIndex& index, Checks& checks);
 /// `log`: deviations from W are logged, and occur only where they may. `agreement`: both ends of an
 /// edge agree on how much of a row counted. (deviations.cpp)
 void check_deviations(const TraceIndex& index, Checks& checks);

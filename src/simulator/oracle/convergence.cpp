@@ -63,7 +63,7 @@ class Convergence {
     const auto gives = [this](int a, int b) {
       const Round first = last_change();
       for (Round t = first; t < first + static_cast<Round>(last_part().period()); ++t)
-        for (const topology::Neighbour& j : index_.w(t).in_neighbours(index_.peer_of(b)))
+        for (const topology::Neighbour& j : index_.w(b, t).in_neighbours(index_.peer_of(b)))
           if (j.peer == index_.peer_of(a) && linked(index_, a, b)) return true;
       return false;
     };
@@ -86,7 +86,7 @@ class Convergence {
         const int here = component_[static_cast<std::size_t>(a)],
                   there = component_[static_cast<std::size_t>(b)];
         if (!linked(index_, here, there)) continue;
-        for (const topology::Neighbour& j : index_.w(t).in_neighbours(index_.peer_of(here))) {
+        for (const topology::Neighbour& j : index_.w(here, t).in_neighbours(index_.peer_of(here))) {
           if (j.peer != index_.peer_of(there)) continue;
           rows(a, b) += j.weight;
           rows(a, a) -= j.weight;

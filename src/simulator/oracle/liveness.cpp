@@ -25,7 +25,8 @@ class Liveness {
         if (record.round < quiet_.from || record.end.empty()) continue;
         if (policy == Policy::stale && record.round < static_cast<Round>(index_.scenario.staleness))
           continue;
-        for (const topology::Neighbour& j : index_.w(record.round).in_neighbours(index_.peer_of(a)))
+        for (const topology::Neighbour& j :
+             index_.w(a, record.round).in_neighbours(index_.peer_of(a)))
           for (Channel c = 0; c < channels(); ++c) {
             const UsedRow* used = index_.find_used(a, record.round, c, j.peer);
             if (used == nullptr || !is_partner(a, used->incarnation)) continue;
@@ -97,7 +98,7 @@ class Liveness {
     return std::ranges::binary_search(component_, b) && linked(index_, a, b);
   }
   bool is_in_neighbour(int a, int b, Round t) const {
-    const auto in_neighbours = index_.w(t).in_neighbours(index_.peer_of(a));
+    const auto in_neighbours = index_.w(a, t).in_neighbours(index_.peer_of(a));
     return std::ranges::find(in_neighbours, index_.peer_of(b), &topology::Neighbour::peer) !=
            in_neighbours.end();
   }
@@ -150,7 +151,8 @@ class Liveness {
     for (const int a : component_)
       for (const RoundRecord& record : index_.incarnation(a).rounds) {
         if (record.began < settled_at || record.round < quiet_.from || record.end.empty()) continue;
-        for (const topology::Neighbour& j : index_.w(record.round).in_neighbours(index_.peer_of(a)))
+        for (const topology::Neighbour& j :
+             index_.w(a, record.round).in_neighbours(index_.peer_of(a)))
           for (Channel c = 0; c < channels(); ++c) {
             const UsedRow* used = index_.find_used(a, record.round, c, j.peer);
             if (used == nullptr || !is_partner(a, used->incarnation)) continue;

@@ -116,7 +116,7 @@ class Means {
       if (own == nullptr || own->in.empty() || own->out.empty()) continue;
       ++sum.peers;
       const int i = index_.peer_of(a);
-      const auto out = replay_.mix(a, t, *own, index_.w(t).row_surplus(i) != 0, 0);
+      const auto out = replay_.mix(a, t, *own, index_.w(a, t).row_surplus(i) != 0, 0);
       if (!out) return std::nullopt;  // check_replay reports it
       for (std::size_t k = 0; k < sum.due.size(); ++k) {
         sum.due[k] += (*out)[k] - own->in[k];
@@ -124,7 +124,7 @@ class Means {
         sum.bound[k] += replay_.bound(a, t, *own, k);
         sum.scale = std::max(sum.scale, replay_.scale()[k]);
       }
-      for (const topology::Neighbour& j : index_.w(t).in_neighbours(i))
+      for (const topology::Neighbour& j : index_.w(a, t).in_neighbours(i))
         add_edge(a, j, t, *own, sum);
     }
     sum.complete =

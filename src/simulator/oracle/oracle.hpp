@@ -9,6 +9,8 @@
 //   log              deviations from W are logged, and occur only where they may: under sync only
 //                    rows of lost peers are missing, under stale rows are within the bound, and the
 //                    rounds that are used never go back
+//   participants     in an open run a peer does rounds in which it takes part, and mixes rows of
+//                    peers that know the same participants
 //   continuity       rows stay as they are from one round to the next, or are reinitialised
 //   agreement        under sync and deadline both ends of an edge agree how much of a row counted,
 //                    but for the round in which the link broke

@@ -34,6 +34,18 @@ Donors donors_of(const TraceIndex& index, int a) {
   return donors;
 }
 
+/// Of an open run: whether the first round in which the joining incarnation may take part lies
+/// beyond the end, because it had no link before.
+bool may_be_let_in_too_late(const TraceIndex& index, int a) {
+  Round linked_in = index.rounds();
+  for (const LinkRecord& link : index.trace.links)
+    if (link.restored && link.other == a) linked_in = std::min(linked_in, link.round);
+  const auto distance =
+      static_cast<Round>(index.protocol.longest_period() + index.scenario.staleness);
+  const Round notice = static_cast<Round>(index.peers() - 1) * distance + 1;
+  return linked_in + 3 * notice >= index.rounds();
+}
+
 void check_component(const TraceIndex& index, const Component& component, Checks& checks) {
   if (!index.protocol.algorithm->requirements().tolerates_peer_loss ||
       ended_unnoticed(index, component))
@@ -67,9 +79,13 @@ void check_component(const TraceIndex& index, const Component& component, Checks
 void check_joins(const TraceIndex& index, Checks& checks) {
   for (int a = 0; a < index.incarnations(); ++a) {
     const Incarnation& joiner = index.incarnation(a);
-    const std::optional<Round> awaited = awaited_round(index, a);
+    std::optional<Round> awaited = awaited_round(index, a);
     const bool admitted = joiner.joins && joiner.alive && !joiner.finished && !awaited;
     if (!awaited && !admitted) continue;
+    if (index.scenario.open && awaited) {
+      awaited = index.protocol.participants().next_round(joiner.peer, *awaited);
+      if (!awaited && may_be_let_in_too_late(index, a)) continue;
+    }
     Donors donors = donors_of(index, a);
     std::vector<int>& linked = donors.linked;
     const Time due = donors.due;

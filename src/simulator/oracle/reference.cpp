@@ -31,9 +31,9 @@ class ReferenceBuilder {
   ReferenceRound build() {
     const std::string& name = scenario_.algorithm;
     if (name == "consensus") mix(0, begin(0), end(0));
-    else if (name == "dpsgd") scenario_.order == "atc" ? dpsgd() : dpsgd_overlapped();
+    else if (name == "dpsgd") scenario_.steps.order == "atc" ? dpsgd() : dpsgd_overlapped();
     else if (name == "gradient_tracking")
-      scenario_.order == "atc" ? tracking() : tracking_overlapped();
+      scenario_.steps.order == "atc" ? tracking() : tracking_overlapped();
     else if (name == "push_pull") tracking();
     else if (name == "d2") d2();
     else if (name == "extra") extra();

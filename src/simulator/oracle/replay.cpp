@@ -19,14 +19,14 @@ Share Replay::share_of(int a, int j, Round t) const {
 unsigned Replay::open_shares(int a, Round t) const {
   unsigned open = 0;
   for (int j = 0; j < index_.peers(); ++j)
-    for (const topology::Neighbour& gives : index_.w(t).in_neighbours(j))
+    for (const topology::Neighbour& gives : index_.w(a, t).in_neighbours(j))
       open += gives.peer == index_.peer_of(a) && share_of(a, j, t) == Share::either ? 1 : 0;
   return open;
 }
 
 KeptSum Replay::kept_sum(int a, Round t, Channel channel) const {
   const int i = index_.peer_of(a);
-  const topology::MixingMatrix& w = index_.w(t);
+  const topology::MixingMatrix& w = index_.w(a, t);
   if (index_.protocol.rows[channel].row_stochastic) return KeptSum::row;
   if (w.row_surplus(i) != 0) return KeptSum::column;
   const auto weight = [&w](int to, int from) {
@@ -49,7 +49,7 @@ KeptSum Replay::kept_sum(int a, Round t, Channel channel) const {
 
 std::optional<Row> Replay::mix(int a, Round t, const ReferenceMix& own, bool columns,
                                unsigned kept_shares) {
-  const topology::MixingMatrix& w = index_.w(t);
+  const topology::MixingMatrix& w = index_.w(a, t);
   const int i = index_.peer_of(a);
   const double row_sum =
       index_.protocol.rows[own.channel].row_stochastic ? 1 + w.row_surplus(i) : 1;
@@ -80,7 +80,7 @@ std::optional<Row> Replay::mix(int a, Round t, const ReferenceMix& own, bool col
 }
 
 double Replay::bound(int a, Round t, const ReferenceMix& own, std::size_t k) const {
-  const auto neighbours = index_.w(t).in_neighbours(index_.peer_of(a)).size();
+  const auto neighbours = index_.w(a, t).in_neighbours(index_.peer_of(a)).size();
   return 4 * (static_cast<double>(neighbours) + 4) * kRounding * (scale_[k] + own.slack) + 1e-37;
 }
 

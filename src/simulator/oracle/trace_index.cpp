@@ -50,7 +50,7 @@ Row TraceIndex::decoded(const Row& in, int peer, Round t) const {
 
 /// What was used of the rows of all in-neighbours of a round: all of them, but for the deviations.
 void TraceIndex::index_used(int a, const RoundRecord& record, Channel channel, Checks& checks) {
-  for (const topology::Neighbour& j : w(record.round).in_neighbours(peer_of(a))) {
+  for (const topology::Neighbour& j : w(a, record.round).in_neighbours(peer_of(a))) {
     const LinkPeriod* link = links_.at(a, j.peer, record.round);
     used_[{a, record.round, channel, j.peer}] = {record.round, width(channel),
                                                  link == nullptr ? -1 : link->other};
@@ -102,9 +102,16 @@ Round TraceIndex::round_at(int a, Time when) const {
 }
 
 /// Matrices are kept: a random sequence builds one anew at every call.
-const topology::MixingMatrix& TraceIndex::w(Round t) const {
+const topology::MixingMatrix& TraceIndex::w(int a, Round t) const {
   const int period = protocol.schedule->period();
-  auto& kept = matrices_[period == 0 ? t : t % static_cast<Round>(period)];
+  const RoundRecord* known = record(a, t);
+  const std::vector<int> participants = known == nullptr ? std::vector<int>() : known->participants;
+  auto& kept = matrices_[{period == 0 ? t : t % static_cast<Round>(period), participants}];
+  if (!kept && !participants.empty()) {
+    const auto schedule = protocol.schedule->copy_if_open();
+    if (t > 0) schedule->set_changes({{t, participants}});
+    kept = schedule->at(t);
+  }
   if (!kept) kept = protocol.schedule->at(t);
   return *kept;
 }

@@ -67,7 +67,9 @@ class TraceIndex {
   Round round_at(int a, Time when) const;
 
   // ---- W and the rows
-  const topology::MixingMatrix& w(Round t) const;
+  /// The W_t that the incarnation knows: in an open run peers that are apart may know different
+  /// participants. Of a round that it did not begin, that of the protocol.
+  const topology::MixingMatrix& w(int a, Round t) const;
   bool is_static() const { return protocol.schedule->period() == 1; }
   /// Whether every W of the period is symmetric.
   bool symmetric() const { return symmetric_; }
@@ -101,7 +103,9 @@ class TraceIndex {
   Row decoded(const Row& in, int peer, Round t) const;
 
   bool symmetric_ = true;
-  mutable std::map<Round, std::shared_ptr<const topology::MixingMatrix>> matrices_;
+  /// By round, and the participants of an open run.
+  using MatrixKey = std::pair<Round, std::vector<int>>;
+  mutable std::map<MatrixKey, std::shared_ptr<const topology::MixingMatrix>> matrices_;
   LinkHistory links_;
   std::map<std::pair<int, Round>, const RoundRecord*> records_;
   Mixes mixes_;

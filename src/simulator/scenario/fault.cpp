@@ -42,6 +42,8 @@ const std::vector<FaultSpec>& fault_specs() {
       {FaultKind::killed_write, "killed_write", true, true, false, true},
       {FaultKind::interrupt, "interrupt", true, true, false, false},
       {FaultKind::interrupt_all, "interrupt_all", true, true, false, false},
+      {FaultKind::arrive, "arrive", true, false, false, false},
+      {FaultKind::leave, "leave", true, false, false, false},
   };
   return specs;
 }
@@ -105,6 +107,10 @@ Result<Fault> parse_fault(const std::string& text) {
 
 bool is_interrupt(FaultKind kind) {
   return kind == FaultKind::interrupt || kind == FaultKind::interrupt_all;
+}
+
+bool is_of_open_run(FaultKind kind) {
+  return kind == FaultKind::arrive || kind == FaultKind::leave;
 }
 
 bool needs_checkpoints(FaultKind kind) {

@@ -38,6 +38,8 @@ enum class FaultKind {
               ///< are done and saved, and is restarted after a while
   interrupt_all,  ///< all processes are asked to stop; a while after the last one has ended, they
                   ///< resume from the newest round that most of them have saved
+  arrive,         ///< of an open run: a process starts whose peer takes no part at the start
+  leave,          ///< of an open run: the peer of the process leaves for good
 };
 
 struct Fault {
@@ -65,6 +67,8 @@ Result<Fault> parse_fault(const std::string& text);
 /// Whether processes are asked to stop: such families have random numbers of their own, and a
 /// scenario has one fault of each at most.
 bool is_interrupt(FaultKind kind);
+/// Whether peers of an open run arrive or leave: no faults of the world, and no family.
+bool is_of_open_run(FaultKind kind);
 /// Whether the fault's process writes checkpoints: the fault restarts it, or strikes its disk.
 bool needs_checkpoints(FaultKind kind);
 

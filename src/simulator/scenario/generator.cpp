@@ -22,7 +22,8 @@ Result<std::vector<FaultKind>> fault_families(const std::vector<std::string>& na
     // testing").
     RandomStream random(seed, kNoPeer, Purpose::scenario, 1);
     for (const FaultSpec& spec : fault_specs())
-      if (!is_interrupt(spec.kind) && random.below(2) == 1) families.push_back(spec.kind);
+      if (!is_interrupt(spec.kind) && !is_of_open_run(spec.kind) && random.below(2) == 1)
+        families.push_back(spec.kind);
     RandomStream interrupts(seed, kNoPeer, Purpose::scenario, 6);
     for (const FaultSpec& spec : fault_specs())
       if (is_interrupt(spec.kind) && interrupts.below(8) == 0) families.push_back(spec.kind);
@@ -31,6 +32,7 @@ Result<std::vector<FaultKind>> fault_families(const std::vector<std::string>& na
   for (const std::string& name : names) {
     std::vector<std::string> known{"swarm", "none"};
     for (const FaultSpec& spec : fault_specs()) {
+      if (is_of_open_run(spec.kind)) continue;
       known.push_back(spec.name);
       if (spec.name == name) families.push_back(spec.kind);
     }
@@ -71,6 +73,11 @@ class Draws {
   RandomStream& random_;
 };
 
+/// About, without what bandwidth and waiting add.
+double round_seconds(const Scenario& s) {
+  return (s.steps.step_ms * s.steps.local_steps + s.network.latency_ms + s.network.jitter_ms) / 1e3;
+}
+
 const std::vector<std::string> kTopologies{
     "ring",        "path",        "star",     "complete",        "torus",
     "hypercube",   "exponential", "grid",     "random_matching", "one_peer_exponential",
@@ -85,7 +92,7 @@ void draw_network(Scenario& s, Draws& draw) {
   s.policy = draw.chance(0.4) ? "sync" : draw.one_of(policy_names());
   s.staleness = draw.whole(1, 6);
   s.algorithm = draw.one_of(kAlgorithms);
-  s.order = draw.chance(0.5) ? "atc" : "awc";
+  s.steps.order = draw.chance(0.5) ? "atc" : "awc";
   s.codec = draw.chance(0.8) ? "none" : draw.one_of(codec_names());
   s.steps.local_steps = draw.whole(1, 3);
   s.steps.rate = draw.wide(0.03, 0.2);
@@ -150,6 +157,39 @@ void draw_absences(Scenario& s) {
   if (build_protocol(own).ok()) s = own;
 }
 
+/// Some seeds are open runs: processes start while the network runs, and peers leave. These draws
+/// have a stream of their own, so that all other scenarios stay what they were.
+void draw_open(Scenario& s) {
+  RandomStream random(s.seed, kNoPeer, Purpose::scenario, 12);
+  Draws draw(random);
+  if (!draw.chance(0.1)) return;
+  Scenario own = s;
+  own.open = true;
+  std::vector<int> first{0};
+  const double share = draw.real(0.2, 1);
+  for (int i = 1; i < s.peers; ++i)
+    if (draw.chance(share)) first.push_back(i);
+  own.participants = {ids_text(first)};
+  own.placement = first_ids(s.peers);
+  own.faults.clear();
+  const auto protocol = build_protocol(own);
+  if (!protocol.ok()) return;
+  const int notice = (s.peers - 1) * (protocol->longest_period() + s.staleness) + 1;
+  if (notice > 120) return;
+  own.rounds = std::max(s.rounds, draw.whole(3, 8) * notice);
+  const double most = 0.6 * own.rounds * round_seconds(s);
+  for (int i = 0; i < s.peers; ++i) {
+    const bool arrives = !std::ranges::binary_search(first, i);
+    const double at = draw.real(0, most);
+    if (arrives)
+      own.faults.push_back(to_string({.kind = FaultKind::arrive, .at = at, .process = i}));
+    if (i > 0 && draw.chance(0.25))
+      own.faults.push_back(
+          to_string({.kind = FaultKind::leave, .at = draw.real(at, most), .process = i}));
+  }
+  s = own;
+}
+
 /// Some seeds run an asynchronous algorithm. These draws have a stream of their own, so that all
 /// other scenarios stay what they were.
 void draw_asynchronous(Scenario& s) {
@@ -210,6 +250,7 @@ void draw_interrupts(const std::vector<FaultKind>& families, double horizon, Sce
   RandomStream random(s.seed, kNoPeer, Purpose::scenario, 7);
   Draws draw(random);
   for (const FaultKind kind : families) {
+    if (s.open && kind == FaultKind::interrupt_all) continue;
     Fault fault = draw_fault(kind, horizon, s, draw);
     if (kind == FaultKind::interrupt_all) fault.process = 0;
     s.faults.push_back(to_string(fault));
@@ -229,12 +270,11 @@ void draw_parts(Scenario& s) {
       !protocol.algorithm->requirements().tolerates_peer_loss || s.algorithm == "ad_psgd" ||
       s.rounds > 150 || period == 0 || !topology::is_undirected(*protocol.schedule))
     return;
-  const double round_seconds =
-      (s.steps.step_ms * s.steps.local_steps + s.network.latency_ms + s.network.jitter_ms) / 1e3;
-  s.network.failure_timeout = std::min(s.network.failure_timeout, 8 * round_seconds);
-  Fault apart{.kind = FaultKind::partition, .at = draw.real(0, 20 * round_seconds)};
+  const double each = round_seconds(s);
+  s.network.failure_timeout = std::min(s.network.failure_timeout, 8 * each);
+  Fault apart{.kind = FaultKind::partition, .at = draw.real(0, 20 * each)};
   apart.process = draw.whole(0, s.processes() - 2);
-  apart.lasts = draw.real(100, 400) * round_seconds;
+  apart.lasts = draw.real(100, 400) * each;
   s.rounds += draw.whole(200, 600);
   s.faults.push_back(to_string(apart));
   // The part up to this process, or the part beyond it.
@@ -275,20 +315,20 @@ Scenario draw_scenario(std::uint64_t seed, const std::vector<FaultKind>& all_fam
   }
   // Some tens of rounds each, so that no run is over before its links are lost, or before they are
   // restored.
-  const double round_seconds =
-      (s.steps.step_ms * s.steps.local_steps + s.network.latency_ms + s.network.jitter_ms) / 1e3;
-  s.network.failure_timeout = std::clamp(draw.wide(4, 60) * round_seconds, 0.05, 2.0);
-  s.network.reconnect_delay = std::clamp(draw.wide(0.5, 30) * round_seconds, 0.005, 1.0);
+  const double each_round = round_seconds(s);
+  s.network.failure_timeout = std::clamp(draw.wide(4, 60) * each_round, 0.05, 2.0);
+  s.network.reconnect_delay = std::clamp(draw.wide(0.5, 30) * each_round, 0.005, 1.0);
   s.checkpoint_every = draw.whole(3, 20);
   draw_participants(s);
   draw_absences(s);
+  draw_open(s);
   const int first_rounds = s.rounds;
   // An exact algorithm reaches its optimum only after a number of rounds that depends on its step
   // size.
   const bool exact =
       s.algorithm == "gradient_tracking" || s.algorithm == "d2" || s.algorithm == "extra";
   if (exact && s.policy == "sync") s.rounds += static_cast<int>(std::min(300.0, 20 / s.steps.rate));
-  const double horizon = std::max(0.01, 0.5 * first_rounds * round_seconds);
+  const double horizon = std::max(0.01, 0.5 * first_rounds * each_round);
   int deaths = 0;
   const bool faulty = !families.empty() && s.processes() > 1;
   for (int k = faulty ? draw.whole(1, 6) : 0; k > 0; --k) {

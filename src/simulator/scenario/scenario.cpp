@@ -40,8 +40,13 @@ Result<Scenario> scenario_of(const ParameterValues& values) {
   for (std::size_t k = 0; k < processes_used.size(); ++k)
     if (processes_used[k] != static_cast<int>(k))
       return invalid("scenario.placement: processes are numbered from 0 without a gap");
+  if (scenario.open && scenario.processes() != scenario.peers)
+    return invalid("scenario.open: each process has one peer");
   for (const std::string& text : scenario.faults) {
     GOSSAMER_TRY(const Fault fault, parse_fault(text));
+    if (scenario.open ? fault.kind == FaultKind::interrupt_all : is_of_open_run(fault.kind))
+      return invalid(
+          fmt::format("scenario.faults: '{}' does not go with open = {}", text, scenario.open));
     const auto processes = static_cast<int>(processes_used.size());
     const bool divides =
         fault.kind == FaultKind::partition || fault.kind == FaultKind::one_way_partition;
@@ -65,13 +70,11 @@ bool is_symmetric(const topology::MixingSchedule& schedule) {
   return true;
 }
 
-int Protocol::longest_period() const {
-  int longest = 0;
-  for (const topology::MixingSchedule* part : schedule->parts()) {
-    if (part->period() == 0) return 0;
-    longest = std::max(longest, part->period());
-  }
-  return longest;
+std::vector<int> Protocol::absent_at_start() const {
+  std::vector<int> absent;
+  for (int peer = 0; participants().is_open() && peer < participants().peers(); ++peer)
+    if (!participants().takes_part(peer, 0)) absent.push_back(peer);
+  return absent;
 }
 
 Result<Protocol> build_protocol(const Scenario& scenario) {
@@ -81,7 +84,7 @@ Result<Protocol> build_protocol(const Scenario& scenario) {
   for (const AlgorithmKind& kind : algorithms::catalog()) {
     if (kind.name != scenario.algorithm) continue;
     for (const ParameterSpec& spec : kind.parameters) {
-      if (spec.name == "order") values["order"] = scenario.order;
+      if (spec.name == "order") values["order"] = scenario.steps.order;
       if (spec.name == "local_steps")
         values["local_steps"] = static_cast<std::int64_t>(scenario.steps.local_steps);
       if (spec.name == "length") values["length"] = static_cast<std::int64_t>(scenario.length);
@@ -98,7 +101,11 @@ Result<Protocol> build_protocol(const Scenario& scenario) {
                                                            {},
                                                            weights,
                                                            {scenario.peers, scenario.seed},
-                                                           scenario.participants}));
+                                                           scenario.participants,
+                                                           scenario.open}));
+  const bool in_step = protocol.policy == Policy::sync || protocol.policy == Policy::stale;
+  if (scenario.open && !(in_step && needs.lockstep && protocol.longest_period() > 0))
+    return invalid("scenario.open: goes only with sync and stale, and not with random graphs");
   if (const auto last = protocol.participants().changes().back().first;
       last >= static_cast<Round>(scenario.rounds))
     return invalid(fmt::format("scenario.participants: there is no round {}", last));

@@ -33,7 +33,8 @@ struct NetworkConditions {
 
 /// The local steps of a round.
 struct LocalSteps {
-  int local_steps = 1;  ///< of algorithms that take several
+  std::string order = "atc";  ///< of algorithms that have an order
+  int local_steps = 1;        ///< of algorithms that take several
   double rate = 0.1;
   double step_ms = 5, step_spread = 0;
 };
@@ -46,11 +47,13 @@ struct Scenario {
   int peers = 4;
   /// Which peers take part in which rounds (topology::Participants::parse); empty: all in all.
   std::vector<std::string> participants;
+  /// Participants join and leave as the faults `arrive` and `leave` say; `participants` has at most
+  /// the first. Each process has one peer.
+  bool open = false;
   std::vector<int> placement;  ///< by peer: its process; processes are numbered 0, 1, … without gap
   std::string policy = "sync";
   int staleness = 4;
   std::string algorithm = "dpsgd";  ///< one that tolerates loss; or ad_psgd, whose run then ends
-  std::string order = "atc";        ///< of algorithms that have an order
   /// What rows are mixed through. Only under sync, and with algorithms of which the oracle knows
   /// every row bit by bit.
   std::string codec = "none";
@@ -86,13 +89,15 @@ struct Protocol {
   Policy policy = Policy::sync;
 
   const topology::Participants& participants() const { return schedule->participants(); }
+  /// Of an open run: the peers whose processes do not run at the start.
+  std::vector<int> absent_at_start() const;
   /// Whether the peer takes part in round t, and did not before: it takes the rows of a donor.
   bool enters(int peer, Round t) const {
     return participants().takes_part(peer, t) && !participants().counts_after(peer, t);
   }
   /// The rounds in which two neighbours exchange rows at least once, with any participants; 0 where
   /// rounds are drawn.
-  int longest_period() const;
+  int longest_period() const { return schedule->longest_period(); }
 };
 /// Whether every W is symmetric; of a random sequence, that of the first round.
 bool is_symmetric(const topology::MixingSchedule& schedule);

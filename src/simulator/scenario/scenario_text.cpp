@@ -22,6 +22,8 @@ void declare_protocol(ParameterSet<Scenario>& set) {
       .add("peers", &Scenario::peers, {.help = "n", .minimum = 2, .maximum = kMostPeers})
       .add("participants", &Scenario::participants,
            {.help = "peers that take part in rounds, if not all in all of them"})
+      .add("open", &Scenario::open,
+           {.help = "peers join and leave when they want: faults arrive and leave"})
       .add("placement", &Scenario::placement, {.help = "the process of each peer"})
       .add("policy", &Scenario::policy,
            {.help = "which neighbours a mix waits for", .choices = policy_names()})
@@ -30,7 +32,7 @@ void declare_protocol(ParameterSet<Scenario>& set) {
             .minimum = 1,
             .maximum = 1000})
       .add("algorithm", &Scenario::algorithm, {.help = "one that mixes, async_push_sum or ad_psgd"})
-      .add("order", &Scenario::order,
+      .add("order", &Scenario::steps, &LocalSteps::order,
            {.help = "order of dpsgd and gradient_tracking", .choices = {"atc", "awc"}})
       .add("codec", &Scenario::codec,
            {.help = "what rows are mixed through", .choices = codec_names()})

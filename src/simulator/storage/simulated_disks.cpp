@@ -115,7 +115,9 @@ class CheckpointStorage final : public Storage {
   }
 
   void inject(int process, DiskFault fault, int calls) override {
-    ProcessDisk& disk = disks_.at(process);
+    const auto found = disks_.find(process);
+    if (found == disks_.end()) return;  // a process that has not run yet
+    ProcessDisk& disk = found->second;
     using Failure = FailingDisk::Failure;
     disk.fault = fault;
     disk.files.fail_at(calls,
@@ -125,7 +127,8 @@ class CheckpointStorage final : public Storage {
                        calls % 2 == 0 ? ENOSPC : EIO);
   }
   void clear_fault(int process) override {
-    if (ProcessDisk& disk = disks_.at(process); !disk.killed) disk.clear_fault();
+    if (const auto found = disks_.find(process); found != disks_.end() && !found->second.killed)
+      found->second.clear_fault();
   }
   bool killed(int process) const override {
     const auto found = disks_.find(process);

@@ -37,20 +37,16 @@ Connection::~Connection() = default;
 
 Link& Connection::link(int from) { return *end_of(from).gate; }
 
-void Connection::block(int from) {
-  ++end_of(from).path.blocks;
+void Connection::set_blocked(int from, bool blocked) {
+  end_of(from).path.blocks += blocked ? 1 : -1;
   wire(from).update_silence();
-}
-
-void Connection::unblock(int from) {
-  --end_of(from).path.blocks;
-  wire(from).update_silence();
-  wire(from).deliver_arrived();
+  if (!blocked) wire(from).deliver_arrived();
 }
 
 void Connection::record(int end, bool restored) {
   const End& here = end_of(end);
   const End& there = other(end);
+  end_of(end).recorded_lost = !restored;
   const Round round = world_.process_of(end).round_of(end);
   // A peer that joins anew has the links of its earlier incarnation reset.
   if (here.incarnation == world_.recorder().incarnation_of(end))

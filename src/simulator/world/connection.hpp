@@ -39,8 +39,7 @@ class Connection {
   std::array<int, 2> ends() const { return {ends_[0].peer, ends_[1].peer}; }
 
   /// From one peer to the other nothing passes, or what waited passes again. Blocks are counted.
-  void block(int from);
-  void unblock(int from);
+  void set_blocked(int from, bool blocked);
   /// Chunks arrive later by this time.
   void add_delay(int from, Time more) { end_of(from).path.delay += more; }
 
@@ -49,6 +48,10 @@ class Connection {
   void lose(int end, const std::string& why, bool truncates = false);
   /// The process of peer `end` has ended. `resets`: its machine sends a reset to the other end.
   void process_ended(int end, bool resets);
+  /// Peer `end` takes the link for lost. Recorded where the connection is not.
+  void note_lost_link(int end) {
+    if (!end_of(end).recorded_lost) record(end, false);
+  }
   /// The first frame of the other end has arrived.
   void hello_received(int end);
   /// It is down from the start: an end of it joins.
@@ -72,9 +75,10 @@ class Connection {
     int peer = 0;
     int incarnation = 0;  ///< that the connection belongs to
     State state = State::up;
-    bool closes = false;       ///< it has closed its end
-    bool peer_closed = false;  ///< it has received the other end's close frame
-    Path path;                 ///< to the other end
+    bool recorded_lost = false;  ///< the last record of the link at this end
+    bool closes = false;         ///< it has closed its end
+    bool peer_closed = false;    ///< it has received the other end's close frame
+    Path path;                   ///< to the other end
     std::unique_ptr<Wire> wire;
     std::unique_ptr<Gate> gate;
   };

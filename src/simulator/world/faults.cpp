@@ -41,8 +41,7 @@ void set_partition(World& world, int last, bool both_ways, bool blocked) {
       const bool near = world.process_of(from).number() <= last,
                  far = world.process_of(to).number() > last;
       if (near != far || (!near && !both_ways)) continue;
-      if (blocked) connection->block(from);
-      else connection->unblock(from);
+      connection->set_blocked(from, blocked);
     }
 }
 
@@ -53,9 +52,9 @@ void clog(World& world, Connection& connection, int from, Time end, Time mean) {
   };
   const Time blocked = world.now() + draw(), unblocked = blocked + draw();
   if (unblocked >= end) return;
-  world.at(blocked, [&connection, from] { connection.block(from); });
+  world.at(blocked, [&connection, from] { connection.set_blocked(from, true); });
   world.at(unblocked, [&world, &connection, from, end, mean] {
-    connection.unblock(from);
+    connection.set_blocked(from, false);
     clog(world, connection, from, end, mean);
   });
 }
@@ -123,6 +122,10 @@ void schedule_process_fault(World& world, const Fault& fault, Time begin, Time e
     case FaultKind::interrupt_all:
       return world.at(begin,
                       [&world, pause = end - begin] { world.control().interrupt_all(pause); });
+    case FaultKind::arrive:
+      return world.at(begin, [&world, &process] { world.control().restart(process); });
+    case FaultKind::leave:
+      return world.at(begin, [&world, &process] { world.control().leave(process); });
     case FaultKind::slow_reader:
       world.at(begin, [&process, fault] { process.read_bytes_per_second = fault.amount; });
       return world.at(end, [&process] { process.read_bytes_per_second = 0; });
@@ -144,9 +147,9 @@ void schedule_link_fault(World& world, const Fault& fault, Time begin, Time end)
     }
     case FaultKind::stall:
       at(world, begin, fault,
-         [](Connection& connection, int here, int) { connection.block(here); });
+         [](Connection& connection, int here, int) { connection.set_blocked(here, true); });
       return at(world, end, fault,
-                [](Connection& connection, int here, int) { connection.unblock(here); });
+                [](Connection& connection, int here, int) { connection.set_blocked(here, false); });
     case FaultKind::clog:
       return at(world, begin, fault,
                 [&world, fault, end](Connection& connection, int here, int there) {
@@ -155,8 +158,8 @@ void schedule_link_fault(World& world, const Fault& fault, Time begin, Time end)
                 });
     case FaultKind::cut:
       return at(world, begin, fault, [](Connection& connection, int here, int there) {
-        connection.block(here);
-        connection.block(there);
+        connection.set_blocked(here, true);
+        connection.set_blocked(there, true);
       });
     case FaultKind::corrupt:
       return at(world, begin, fault, [](Connection& connection, int here, int) {

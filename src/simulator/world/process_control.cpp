@@ -45,6 +45,14 @@ void ProcessControl::interrupt(Process& process, Time pause) {
   ask_to_stop(process);
 }
 
+void ProcessControl::leave(Process& process) {
+  if (!process.alive() || process.done()) return;
+  const int peer = process.peers().front();
+  if (world_.recorder().incarnation(peer).rounds.empty()) return;
+  if (process.engine(peer).membership().leave())
+    world_.recorder().log_event(fmt::format("peer {} announces that it leaves", peer));
+}
+
 void ProcessControl::ask_to_stop(Process& process) {
   if (!process.interrupt()) end_and_restart(process);
 }

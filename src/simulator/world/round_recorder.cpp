@@ -51,6 +51,9 @@ void RoundRecorder::before_round(PeerEngine& engine, bool reinitialised) {
   record.round = engine.round();
   record.began = world_.now();
   record.reinitialised = reinitialised;
+  const topology::Participants& participants =
+      engine.node().endpoint().view().schedule().participants();
+  if (participants.is_open()) record.participants = participants.at(record.round).peers;
   record.reachable = engine.membership().flooding().table().reachable();
   if (reinitialised)
     world_.recorder().log_event(
@@ -92,7 +95,12 @@ void RoundRecorder::finished(PeerEngine& engine) {
   Incarnation& incarnation = incarnation_of(engine);
   incarnation.stopped = engine.round() < static_cast<Round>(world_.scenario().rounds);
   incarnation.finished = !incarnation.stopped;
+  const topology::Participants& participants =
+      engine.node().endpoint().view().schedule().participants();
+  if (participants.is_open()) incarnation.left = participants.end_of(engine.id());
   incarnation.waits = false;
+  world_.recorder().log_event(
+      fmt::format("peer {} ends after {} rounds", engine.id(), engine.round()));
   incarnation.finished_at = world_.now();
   if (process_.done()) return world_.control().close(process_);
   if (process_.stopped_after()) world_.control().stopped(process_);

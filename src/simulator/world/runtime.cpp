@@ -32,6 +32,7 @@ ProcessPlan plan_of(const Scenario& scenario, int process) {
 
 Runtime::Runtime(World& world, const ProcessPlan& plan, const Time& lead, EngineHooks& hooks)
     : world_(world),
+      changing_(world.protocol().schedule->copy_if_open()),
       scheduler_(world, lead),
       device_(1),
       trainer_(world.scenario(), world.recorder()),
@@ -56,8 +57,8 @@ GroupRequest Runtime::request(const ProcessPlan& plan) {
   options.codec = protocol.codec.get();
   options.seed = scenario.seed;
   options.rounds = static_cast<Round>(scenario.rounds);
-  GroupRequest request{scheduler_,          compute_, device_, *protocol.schedule,
-                       *protocol.algorithm, options};
+  const topology::MixingSchedule& schedule = changing_ ? *changing_ : *protocol.schedule;
+  GroupRequest request{scheduler_, compute_, device_, schedule, *protocol.algorithm, options};
   request.hosted = plan.hosted;
   request.engine = {scenario.peers, options.rounds,
                     plan.saves_states ? static_cast<Round>(scenario.checkpoint_every) : 0};
@@ -70,6 +71,11 @@ GroupRequest Runtime::request(const ProcessPlan& plan) {
 
 void Runtime::start() {
   tolerate_loss();
+  TraceRecorder& recorder = world_.recorder();
+  for (const int here : group_.hosted())
+    for (const int there : world_.protocol().absent_at_start())
+      recorder.trace().links.push_back({false, recorder.incarnation_of(here),
+                                        recorder.incarnation_of(there), 0, 0, world_.now()});
   for (const auto& engine : group_.engines()) engine->start();
 }
 
@@ -125,9 +131,15 @@ void Runtime::tolerate_loss() {
                                         world_.scenario().peers);
   group_.tolerate_loss([&](int peer) {
     return Membership::Options{
-        partners, [this, peer](const std::string& line) {
+        partners,
+        [this, peer](const std::string& line) {
           world_.recorder().log_event(fmt::format("peer {}: {}", peer, line));
-        }};
+        },
+        [this, peer](const MembershipEvent& event) {
+          if (event.kind == MembershipEvent::Kind::link_lost && !group_.hosts(event.value))
+            world_.connections().between(peer, event.value).note_lost_link(peer);
+        },
+        false, changing_.get()};
   });
   group_.exchange().faults().on_reset = [this](int here, int there, const Error& why) {
     scheduler_.after(Time(0), [this, here, there, why] { reset_link(here, there, why.message); });

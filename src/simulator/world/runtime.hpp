@@ -2,6 +2,7 @@
 // their exchange, rows and coroutines.
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "gossip/compute.hpp"
@@ -10,6 +11,7 @@
 #include "gpu/cpu_device.hpp"
 #include "simulator/world/recording_trainer.hpp"
 #include "simulator/world/world.hpp"
+#include "topology/participants/changing_schedule.hpp"
 
 namespace gossamer::simulator {
 
@@ -61,6 +63,7 @@ class Runtime {
   void reset_link(int here, int there, const std::string& why);
 
   World& world_;
+  std::unique_ptr<topology::ChangingSchedule> changing_;  ///< of an open run
   ProcessScheduler scheduler_;
   InlineExecutor executor_;
   gpu::CpuDevice device_;

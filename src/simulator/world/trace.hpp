@@ -31,9 +31,10 @@ struct TrainRecord {
 struct RoundRecord {
   Round round = 0;
   Time began{0};
-  bool reinitialised = false;   ///< rows with a conserved sum were reinitialised before it
-  std::vector<int> reachable;   ///< reachable peers by the peer's own view, ascending
-  std::vector<FloatRow> begin;  ///< by row of the algorithm, after reinitialisation
+  bool reinitialised = false;     ///< rows with a conserved sum were reinitialised before it
+  std::vector<int> participants;  ///< of an open run: those that the peer knows, ascending
+  std::vector<int> reachable;     ///< reachable peers by the peer's own view, ascending
+  std::vector<FloatRow> begin;    ///< by row of the algorithm, after reinitialisation
   std::vector<TrainRecord> trained;
   std::vector<FloatRow> end;  ///< empty: the peer's process ended in this round
   std::vector<Deviation> deviations;
@@ -61,6 +62,7 @@ struct Incarnation {
   bool alive = true;               ///< its process did not end before its last round
   bool finished = false;           ///< it did its last round
   bool stopped = false;            ///< it ended its rounds early, because of an interrupt
+  std::optional<Round> left;       ///< of an open run: the first round after it had left for good
   Time finished_at{0};             ///< when it did its last round, or stopped
   std::uint64_t most_waiting_bytes = 0;  ///< the most that had arrived and was not consumed
 };

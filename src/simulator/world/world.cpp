@@ -26,6 +26,10 @@ World::World(const Scenario& scenario, const Protocol& protocol, Disks& disks,
     for (const int peer : resumption->without) recorder_.incarnation(peer).joins = true;
   }
   recorder_.trace().resumption = std::move(resumption);
+  for (const int peer : protocol.absent_at_start()) {
+    recorder_.incarnation(peer).joins = true;
+    recorder_.incarnation(peer).alive = false;
+  }
   for (int k = 0; k < scenario.processes(); ++k)
     processes_.push_back(std::make_unique<Process>(*this, k));
   connections_ = std::make_unique<ConnectionTable>(*this);
@@ -72,7 +76,8 @@ void World::start() {
     if (std::ranges::any_of(connection->ends(),
                             [this](int end) { return recorder_.incarnation(end).joins; }))
       connection->begin_down();
-  for (const auto& process : processes_) process->start();
+  for (const auto& process : processes_)
+    if (recorder_.incarnation(process->peers().front()).alive) process->start();
 }
 
 void World::run(Time limit) {

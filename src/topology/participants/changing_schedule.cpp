@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <span>
 #include <utility>
 
 #include "base/hash.hpp"
@@ -24,78 +23,130 @@ std::shared_ptr<const MixingMatrix> among_all(const MixingMatrix& w, const std::
                                                                    : Diagonal::completes_row);
 }
 
-class ChangingSchedule final : public MixingSchedule {
- public:
-  ChangingSchedule(Participants participants, std::vector<std::unique_ptr<MixingSchedule>> parts)
-      : participants_(std::move(participants)), parts_(std::move(parts)) {
-    for (std::size_t k = 0; k < parts_.size(); ++k) {
-      auto& matrices = matrices_.emplace_back();
-      for (Round t = 0; t < static_cast<Round>(parts_[k]->period()); ++t)
-        matrices.push_back(made(k, t));
-    }
+std::string hash_of(const Participants& participants, const ChangingSchedule::BySize& by_size) {
+  std::string identity = fmt::format("{} peers", participants.peers());
+  const std::vector<std::string> texts = participants.texts();
+  for (std::size_t k = 0; k < texts.size(); ++k) {
+    const int size = static_cast<int>(participants.changes()[k].peers.size());
+    identity += fmt::format(", {} {}", texts[k], by_size.at(size)->hash());
   }
-
-  int peers() const override { return participants_.peers(); }
-  int period() const override { return 0; }
-  const Participants& participants() const override { return participants_; }
-  std::vector<const MixingSchedule*> parts() const override {
-    std::vector<const MixingSchedule*> parts;
-    for (const auto& part : parts_) parts.push_back(part.get());
-    return parts;
-  }
-  std::shared_ptr<const MixingMatrix> at(Round t) const override {
-    const std::size_t k = participants_.index_at(t);
-    const Round since = t - participants_.changes()[k].first;
-    return matrices_[k].empty() ? made(k, since) : matrices_[k][since % matrices_[k].size()];
-  }
-  std::string hash() const override {
-    std::string identity = fmt::format("{} peers", peers());
-    for (std::size_t k = 0; k < parts_.size(); ++k)
-      identity += fmt::format(", {} {}", participants_.texts()[k], parts_[k]->hash());
-    return hash_hex(identity);
-  }
-  const WeightOptions& weighing() const override { return parts_.front()->weighing(); }
-  const std::vector<int>& lattice() const override { return lattice_; }
-  RandomLaw law() const override {
-    RandomLaw law;
-    law.alike = false;
-    law.undirected =
-        std::ranges::all_of(parts_, [](const auto& part) { return is_undirected(*part); });
-    return law;
-  }
-
- private:
-  std::shared_ptr<const MixingMatrix> made(std::size_t k, Round t) const {
-    return among_all(*parts_[k]->at(t), participants_.changes()[k].peers, peers(), weighing());
-  }
-
-  Participants participants_;
-  std::vector<std::unique_ptr<MixingSchedule>> parts_;
-  /// By part, those of its period; none of one without period.
-  std::vector<std::vector<std::shared_ptr<const MixingMatrix>>> matrices_;
-  std::vector<int> lattice_;  ///< none: the peers of a part are not all peers
-};
+  if (participants.is_open())
+    for (const auto& [size, schedule] : by_size)
+      identity += fmt::format(", {} of {} peers", schedule->hash(), size);
+  return hash_hex(identity);
+}
 
 }  // namespace
 
+ChangingSchedule::ChangingSchedule(Participants participants, std::shared_ptr<const BySize> by_size)
+    : participants_(std::move(participants)),
+      by_size_(std::move(by_size)),
+      hash_(hash_of(participants_, *by_size_)) {
+  make_parts();
+}
+
+int ChangingSchedule::longest_period() const {
+  int longest = 0;
+  for (const auto& [size, schedule] : *by_size_) {
+    if (schedule->period() == 0) return 0;
+    longest = std::max(longest, schedule->period());
+  }
+  return longest;
+}
+
+std::unique_ptr<ChangingSchedule> ChangingSchedule::copy_if_open() const {
+  return participants_.is_open() ? std::make_unique<ChangingSchedule>(*this) : nullptr;
+}
+
+std::vector<const MixingSchedule*> ChangingSchedule::parts() const {
+  std::vector<const MixingSchedule*> parts;
+  for (const auto& part : parts_) parts.push_back(part->schedule.get());
+  return parts;
+}
+
+std::shared_ptr<const MixingMatrix> ChangingSchedule::at(Round t) const {
+  const std::size_t k = participants_.index_at(t);
+  const Part& part = *parts_[k];
+  // In an open run parts of the network may have taken the same change for different rounds.
+  const Round since = participants_.is_open() ? t : t - participants_.changes()[k].first;
+  return part.matrices.empty() ? made(part, since) : part.matrices[since % part.matrices.size()];
+}
+
+RandomLaw ChangingSchedule::law() const {
+  RandomLaw law;
+  law.alike = false;
+  law.undirected =
+      std::ranges::all_of(*by_size_, [](const auto& each) { return is_undirected(*each.second); });
+  return law;
+}
+
+void ChangingSchedule::set_changes(const std::vector<ParticipantChange>& changes) {
+  participants_.set_changes(changes);
+  make_parts();
+}
+
+/// Parts whose peers stay the same are kept.
+void ChangingSchedule::make_parts() {
+  const auto changes = participants_.changes();
+  const std::vector<std::shared_ptr<const Part>> known = std::exchange(parts_, {});
+  for (std::size_t k = 0; k < changes.size(); ++k)
+    parts_.push_back(k < known.size() && known[k]->peers == changes[k].peers
+                         ? known[k]
+                         : part_of(changes[k].peers));
+}
+
+std::shared_ptr<const ChangingSchedule::Part> ChangingSchedule::part_of(
+    const std::vector<int>& peers) const {
+  auto part = std::make_shared<Part>(Part{peers, by_size_->at(static_cast<int>(peers.size())), {}});
+  for (Round t = 0; t < static_cast<Round>(part->schedule->period()); ++t)
+    part->matrices.push_back(made(*part, t));
+  return part;
+}
+
+std::shared_ptr<const MixingMatrix> ChangingSchedule::made(const Part& part, Round t) const {
+  return among_all(*part.schedule->at(t), part.peers, peers(), part.schedule->weighing());
+}
+
+std::unique_ptr<ChangingSchedule> MixingSchedule::copy_if_open() const { return nullptr; }
+
 Result<std::unique_ptr<MixingSchedule>> make_changing_schedule(const ScheduleRequest& request) {
   constexpr const char* kKey = "run.participants";
-  GOSSAMER_TRY(Participants participants,
-               Participants::parse(request.participants, request.context.peers, kKey));
+  const int n = request.context.peers;
+  auto read = request.open ? Participants::parse_open(request.participants, n, kKey)
+                           : Participants::parse(request.participants, n, kKey);
+  GOSSAMER_TRY(Participants participants, std::move(read));
   ScheduleRequest plain = request;
   plain.participants.clear();
+  plain.open = false;
   if (participants.are_all()) return make_schedule(plain);
-  std::vector<std::unique_ptr<MixingSchedule>> parts;
+  if (request.open && n > kMostOpenPeers)
+    return invalid_error(
+        fmt::format("run.open: an open run has {} peers at most, for each has a "
+                    "link to each other one; run.peers is {}",
+                    kMostOpenPeers, n));
+  auto by_size = std::make_shared<ChangingSchedule::BySize>();
+  const auto add = [&](int size, const std::string& where) -> Status {
+    plain.context.peers = size;
+    auto schedule = make_schedule(plain);
+    if (!schedule.ok())
+      return invalid_error(fmt::format("{}: {}", where, schedule.error().message));
+    by_size->emplace(size, std::move(schedule).value());
+    return {};
+  };
   for (const ParticipantChange& change : participants.changes()) {
-    plain.context.peers = static_cast<int>(change.peers.size());
-    auto part = make_schedule(plain);
-    if (!part.ok())
-      return invalid_error(fmt::format("{}: {} peers take part from round {} on: {}", kKey,
-                                       change.peers.size(), change.first, part.error().message));
-    parts.push_back(std::move(part).value());
+    const auto size = static_cast<int>(change.peers.size());
+    if (by_size->contains(size)) continue;
+    GOSSAMER_TRY_STATUS(add(
+        size, fmt::format("{}: {} peers take part from round {} on", kKey, size, change.first)));
   }
+  for (int size = 1; request.open && size <= n; ++size)
+    if (!by_size->contains(size))
+      GOSSAMER_TRY_STATUS(
+          add(size, fmt::format("run.open: the topology has to exist for each number of peers up "
+                                "to run.peers, and for {}",
+                                size)));
   return std::unique_ptr<MixingSchedule>(
-      std::make_unique<ChangingSchedule>(std::move(participants), std::move(parts)));
+      std::make_unique<ChangingSchedule>(std::move(participants), std::move(by_size)));
 }
 
 }  // namespace gossamer::topology

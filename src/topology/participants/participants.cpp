@@ -7,6 +7,7 @@
 #include <iterator>
 #include <utility>
 
+#include "base/check.hpp"
 #include "base/id_list.hpp"
 #include "base/printable.hpp"
 
@@ -77,13 +78,33 @@ Result<Participants> Participants::parse(const std::vector<std::string>& texts, 
   return Participants(peers, std::move(changes));
 }
 
+Result<Participants> Participants::parse_open(const std::vector<std::string>& texts, int peers,
+                                              const std::string& origin) {
+  GOSSAMER_TRY(Participants participants, parse(texts, peers, origin));
+  if (participants.changes_.size() > 1)
+    return invalid_error(
+        fmt::format("{}: peers of an open run join and leave whenever they want; give only those "
+                    "that it begins with",
+                    origin));
+  participants.open_ = true;
+  return participants;
+}
+
+void Participants::set_changes(const std::vector<ParticipantChange>& changes) {
+  GOSSAMER_CHECK(open_, "changes are set of a run that is not open");
+  changes_.resize(1);
+  changes_.insert(changes_.end(), changes.begin(), changes.end());
+  ++revision_;
+}
+
 std::size_t Participants::index_at(Round t) const {
   const auto after = std::ranges::upper_bound(changes_, t, {}, &ParticipantChange::first);
   return static_cast<std::size_t>(after - changes_.begin()) - 1;
 }
 
 bool Participants::are_all() const {
-  return changes_.size() == 1 && static_cast<int>(changes_.front().peers.size()) == peers_;
+  return !open_ && changes_.size() == 1 &&
+         static_cast<int>(changes_.front().peers.size()) == peers_;
 }
 
 bool Participants::takes_part(int peer, Round t) const {

@@ -1,6 +1,8 @@
 // Which peers take part in which rounds of a run: all in all of them, unless peers join or leave.
+// In an open run they do so whenever they want, and each process learns of it while it runs.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -18,7 +20,7 @@ struct ParticipantChange {
   std::vector<int> peers;  ///< ascending, at least one
 };
 
-/// Immutable.
+/// Immutable, but for those of an open run.
 class Participants {
  public:
   /// All of n peers in every round.
@@ -30,6 +32,18 @@ class Participants {
   /// parameters to give.
   static Result<Participants> parse(const std::vector<std::string>& texts, int peers,
                                     const std::string& origin);
+  /// Of an open run of n peers: those that it begins with are in `text`; none: all. Errors as of
+  /// parse(), and more than one text.
+  static Result<Participants> parse_open(const std::vector<std::string>& texts, int peers,
+                                         const std::string& origin);
+
+  /// Whether further changes may be set.
+  bool is_open() const { return open_; }
+  /// Of an open run: what follows the first participants is `changes`, as parse() would accept
+  /// them.
+  void set_changes(const std::vector<ParticipantChange>& changes);
+  /// Grows with each call of set_changes().
+  std::uint64_t revision() const { return revision_; }
 
   /// n: the number of ids.
   int peers() const { return peers_; }
@@ -38,7 +52,7 @@ class Participants {
   /// The index in changes() of the one that round t belongs to.
   std::size_t index_at(Round t) const;
   const ParticipantChange& at(Round t) const { return changes_[index_at(t)]; }
-  /// Whether every peer takes part in every round.
+  /// Whether every peer takes part in every round; of an open run that is never certain.
   bool are_all() const;
 
   /// A server, whose id is n or more, takes part in every round.
@@ -64,6 +78,8 @@ class Participants {
 
   int peers_;
   std::vector<ParticipantChange> changes_;
+  bool open_ = false;
+  std::uint64_t revision_ = 0;
 };
 
 }  // namespace gossamer::topology

@@ -1,0 +1,73 @@
+#include "gossip/membership/participant_changes.hpp"
+
+#include <utility>
+
+namespace gossamer::gossip {
+
+// Where a later version takes effect no later, an earlier one never does.
+void ParticipantChanges::add(int peer, ParticipantVersion version, Round first) {
+  Versions& versions = by_peer_[peer];
+  std::erase_if(versions,
+                [&](const auto& known) { return known.first < version && known.second >= first; });
+  versions[version] = first;
+}
+
+ParticipantVersion ParticipantChanges::latest(int peer) const {
+  const auto found = by_peer_.find(peer);
+  if (found != by_peer_.end()) return found->second.rbegin()->first;
+  return first_.contains(peer) ? 1 : 0;
+}
+
+Round ParticipantChanges::latest_since(int peer) const {
+  const auto found = by_peer_.find(peer);
+  return found == by_peer_.end() ? 0 : found->second.rbegin()->second;
+}
+
+bool ParticipantChanges::has(int peer, ParticipantVersion version, Round first) const {
+  const auto found = by_peer_.find(peer);
+  if (found == by_peer_.end()) return false;
+  const auto change = found->second.find(version);
+  return change != found->second.end() && change->second == first;
+}
+
+bool ParticipantChanges::takes_part_at(int peer, Round t) const {
+  ParticipantVersion version = first_.contains(peer) ? 1 : 0;
+  if (const auto found = by_peer_.find(peer); found != by_peer_.end())
+    for (const auto& [later, first] : found->second)
+      if (first <= t) version = later;
+  return takes_part(version);
+}
+
+Round ParticipantChanges::last_difference(int peer, const ParticipantChanges& others) const {
+  std::set<Round> rounds;
+  for (const ParticipantChanges* changes : {this, &others})
+    if (const auto found = changes->by_peer_.find(peer); found != changes->by_peer_.end())
+      for (const auto& [version, first] : found->second) rounds.insert(first);
+  Round last = 0;
+  bool differed = false;
+  for (const Round t : rounds) {
+    const bool differs = takes_part_at(peer, t) != others.takes_part_at(peer, t);
+    if (differed && !differs) last = t;
+    differed = differs;
+  }
+  return last;
+}
+
+std::vector<topology::ParticipantChange> ParticipantChanges::timeline(int peers) const {
+  std::set<Round> rounds;
+  for (const auto& [peer, versions] : by_peer_)
+    for (const auto& [version, first] : versions) rounds.insert(first);
+  std::vector<topology::ParticipantChange> changes;
+  std::vector<int> last(first_.begin(), first_.end());
+  for (const Round t : rounds) {
+    std::vector<int> present;
+    for (int peer = 0; peer < peers; ++peer)
+      if (takes_part_at(peer, t)) present.push_back(peer);
+    if (present.empty() || present == last) continue;
+    changes.push_back({t, present});
+    last = std::move(present);
+  }
+  return changes;
+}
+
+}  // namespace gossamer::gossip

@@ -1,0 +1,250 @@
+#include "gossip/membership/participant_flooding.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "base/check.hpp"
+
+namespace gossamer::gossip {
+namespace {
+
+/// More changes than a run has rounds for; even, so that a peer may leave with it.
+constexpr ParticipantVersion kMostVersion = 1U << 31;
+
+/// How many rounds apart two neighbours can be, with any participants.
+Round largest_distance(Exchange& exchange) {
+  const ExchangeOptions& options = exchange.options();
+  const auto period = static_cast<Round>(exchange.schedule().longest_period());
+  GOSSAMER_CHECK(period > 0 && (options.policy == Policy::sync || options.policy == Policy::stale),
+                 "an open run keeps neighbours in step");
+  return options.policy == Policy::stale ? period + options.staleness - 1 : period;
+}
+
+/// The peers that peer i exchanges rows with in a round of matrix w.
+std::set<int> neighbours_of(int i, const topology::MixingMatrix& w) {
+  std::set<int> neighbours(w.out_neighbours(i).begin(), w.out_neighbours(i).end());
+  for (const topology::Neighbour& neighbour : w.in_neighbours(i)) neighbours.insert(neighbour.peer);
+  return neighbours;
+}
+
+}  // namespace
+
+ParticipantFlooding::ParticipantFlooding(Exchange& exchange, Endpoint& endpoint,
+                                         const MembershipOptions& options,
+                                         LinkStateFlooding& link_states,
+                                         std::function<LinkView(int partner)> link)
+    : exchange_(exchange),
+      endpoint_(endpoint),
+      options_(options),
+      link_states_(link_states),
+      link_(std::move(link)),
+      notice_(static_cast<Round>(options.partners->size() - 1) * largest_distance(exchange) + 1),
+      changes_(options.changing->participants().at(0).peers) {}
+
+/// The first round in which a change that is announced now may take effect.
+Round ParticipantFlooding::next_free() const {
+  return (now() + notice_ + notice_ - 1) / notice_ * notice_;
+}
+
+/// Whether the peer at the other end is told of a change from round `first` on in time: the link
+/// has taken effect before that was announced.
+bool ParticipantFlooding::is_in_step(int peer, Round first) const {
+  return in_step_.contains(peer) || endpoint_.view().present_since(peer) + notice_ <= first;
+}
+
+/// What a partner has told this peer; null: nothing.
+const ParticipantChanges* ParticipantFlooding::told(int partner) const {
+  const auto found = told_.find(partner);
+  return found == told_.end() ? nullptr : &found->second;
+}
+
+// ---- changes
+
+void ParticipantFlooding::let_in(int peer) {
+  const ParticipantVersion latest = changes_.latest(peer);
+  if (!takes_part(latest) && latest < kMostVersion) announce(peer, latest + 1, next_free());
+}
+
+std::optional<Round> ParticipantFlooding::first_to_come(int peer) const {
+  const Round first = changes_.latest_since(peer);
+  const bool comes = takes_part(changes_.latest(peer)) && first >= endpoint_.earliest_next();
+  return comes ? std::optional(first) : std::nullopt;
+}
+
+bool ParticipantFlooding::leave() {
+  const int self = endpoint_.peer();
+  const Round first = next_free();
+  if (!takes_part(changes_.latest(self)) || !changes_.takes_part_at(self, now())) return false;
+  const std::vector<int>& present = options_.changing->participants().at(now()).peers;
+  const bool any_stays = std::ranges::any_of(
+      present, [&](int peer) { return peer != self && changes_.takes_part_at(peer, first); });
+  if (any_stays) announce(self, changes_.latest(self) + 1, first);
+  return any_stays;
+}
+
+void ParticipantFlooding::begin_round(Round t) {
+  std::vector<int> unaware;
+  for (const auto& [partner, first] : left_)
+    if (first && *first <= t && changes_.takes_part_at(partner, t)) unaware.push_back(partner);
+  for (const int partner : unaware) on_unaware(partner);
+  const auto differs = [&](int neighbour) {
+    const ParticipantChanges* theirs = told(neighbour);
+    if (theirs == nullptr || !link_(neighbour).active) return false;
+    return std::ranges::any_of(theirs->by_peer(), [&](const auto& entry) {
+      const int peer = entry.first;
+      return theirs->latest(peer) == changes_.latest(peer) &&
+             theirs->takes_part_at(peer, t) != changes_.takes_part_at(peer, t);
+    });
+  };
+  for (const int neighbour : neighbours_of(endpoint_.peer(), *exchange_.schedule().at(t)))
+    if (differs(neighbour)) reset(neighbour, t);
+}
+
+/// Adopts a change that is news, and tells all partners: the one that it is from, too, learns that
+/// this peer knows it.
+void ParticipantFlooding::announce(int peer, ParticipantVersion version, Round first) {
+  options_.message(fmt::format("peer {} {} from round {} on", peer,
+                               takes_part(version) ? "takes part" : "takes no part", first));
+  adopt(peer, version, first);
+  for (const int partner : options_.partners_of(endpoint_.peer()))
+    pass_on(partner, peer, version, first);
+  if (takes_part(version)) on_let_in(peer);
+}
+
+void ParticipantFlooding::adopt(int peer, ParticipantVersion version, Round first) {
+  changes_.add(peer, version, first);
+  options_.changing->set_changes(changes_.timeline(static_cast<int>(options_.partners->size())));
+  for (auto& [partner, unaware_from] : left_)
+    unaware_from = std::min(unaware_from.value_or(first), first);
+}
+
+// ---- messages
+
+void ParticipantFlooding::send(int to, int peer, ParticipantVersion version, Round first) {
+  ChunkHeader header = control_header(endpoint_.peer(), to, ControlMessage::participant, first);
+  header.link_state = {peer, 0, version, false};
+  endpoint_.messenger().send_control(header);
+}
+
+/// A link that takes effect too late for the news to pass over it is made anew: what its ends know
+/// is compared then.
+void ParticipantFlooding::pass_on(int to, int peer, ParticipantVersion version, Round first) {
+  const LinkView link = link_(to);
+  if (!link.up) return;
+  const ParticipantChanges* theirs = told(to);
+  const bool knows = theirs != nullptr && theirs->has(peer, version, first);
+  if (link.active && !knows && !is_in_step(to, first)) return reset(to, first);
+  send(to, peer, version, first);
+}
+
+void ParticipantFlooding::reset(int peer, Round first) {
+  exchange_.faults().reset_link(
+      endpoint_.peer(), peer,
+      {ErrorKind::lost_peer,
+       fmt::format("other peers take part from round {} on, and the link to peer {} takes effect "
+                   "too late for that to be known beyond it",
+                   first, peer)});
+}
+
+void ParticipantFlooding::send_all(int to) {
+  for (const auto& [peer, versions] : changes_.by_peer())
+    for (const auto& [version, first] : versions) send(to, peer, version, first);
+}
+
+void ParticipantFlooding::on_link_lost(int peer) {
+  in_step_.erase(peer);
+  told_.erase(peer);
+  left_.erase(peer);
+}
+
+void ParticipantFlooding::on_partner_left(int partner) {
+  const ParticipantChanges* theirs = told(partner);
+  std::optional<Round>& unaware_from = left_[partner];
+  for (const auto& [peer, versions] : changes_.by_peer()) {
+    const auto [version, first] = *versions.rbegin();
+    if (theirs == nullptr || !theirs->has(peer, version, first))
+      unaware_from = std::min(unaware_from.value_or(first), first);
+  }
+}
+
+Status ParticipantFlooding::receive(const ChunkHeader& header) {
+  const int peer = header.link_state.end;
+  const ParticipantVersion version = header.link_state.version;
+  const Round first = header.round;
+  if (peer >= static_cast<int>(options_.partners->size()) || version == 0 ||
+      version > kMostVersion || first == 0 || first % notice_ != 0)
+    return protocol_error(header,
+                          "it announces a change of participants that no peer can announce");
+  const std::vector<int>& at_start = options_.changing->participants().at(0).peers;
+  told_.try_emplace(header.from, at_start).first->second.add(peer, version, first);
+  if (!follows_) return receive_news(header);
+  if (donor_ == header.from) adopt(peer, version, first);
+  return {};
+}
+
+/// Of a peer that follows no donor.
+Status ParticipantFlooding::receive_news(const ChunkHeader& header) {
+  const int peer = header.link_state.end;
+  const ParticipantVersion version = header.link_state.version, known = changes_.latest(peer);
+  const Round first = header.round;
+  if (version < known) return {};
+  const bool active = link_(header.from).active;
+  const bool in_step = active && is_in_step(header.from, first);
+  const bool in_time = first >= (in_step ? endpoint_.earliest_next() : now() + notice_);
+  if (version == known) {
+    // Both parts have made the same change theirs: where that is possible, in the earlier round.
+    const Round own = changes_.latest_since(peer);
+    if (own == 0 || first == own || (first > own && is_in_step(header.from, own))) return {};
+    if (first > own || !in_time) {
+      if (active && endpoint_.view().present_since(header.from) < std::max(first, own))
+        reset(header.from, first);
+      return {};
+    }
+  }
+  GOSSAMER_TRY_STATUS(link_states_.charge(header));
+  announce(peer, version, in_time ? first : next_free());
+  if (!in_time && active) reset(header.from, first);
+  return {};
+}
+
+// ---- of a peer that joins
+
+void ParticipantFlooding::follow(std::optional<int> donor) {
+  follows_ = true;
+  donor_ = donor;
+  changes_ = ParticipantChanges(options_.changing->participants().at(0).peers);
+  options_.changing->set_changes({});
+}
+
+void ParticipantFlooding::end_following() {
+  follows_ = false;
+  donor_.reset();
+  for (const auto& [partner, theirs] : told_)
+    for (const auto& [peer, versions] : theirs.by_peer())
+      if (const ParticipantVersion version = theirs.latest(peer); version > changes_.latest(peer))
+        announce(peer, version, next_free());
+}
+
+Round ParticipantFlooding::first_agreeable(int partner, Round t) const {
+  const ParticipantChanges* theirs = told(partner);
+  // Parts that have made the same changes theirs for different rounds differ in between.
+  if (theirs != nullptr)
+    for (const auto& [peer, versions] : theirs->by_peer())
+      t = std::max(t, changes_.last_difference(peer, *theirs));
+  const auto is_news = [&](int peer, ParticipantVersion version, Round first) {
+    return first > now() && (theirs == nullptr || !theirs->has(peer, version, first));
+  };
+  Round first_possible = t;
+  do {
+    t = first_possible;
+    for (const auto& [peer, versions] : changes_.by_peer())
+      for (const auto& [version, first] : versions)
+        if (t + notice_ > first && is_news(peer, version, first))
+          first_possible = std::max(first_possible, first);
+  } while (first_possible > t);
+  return t;
+}
+
+}  // namespace gossamer::gossip
