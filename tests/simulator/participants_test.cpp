@@ -49,7 +49,7 @@ TEST_CASE("open runs with rare faults violate nothing") {
         Case{67, "both ends of a link propose a round"},
         Case{113, "a peer that has its rows waits for its neighbours to agree"},
         Case{480, "a lost peer divides the graph, and not the links"},
-        Case{1528, "parts that were apart have let a peer in in different rounds"},
+        Case{1528, "parts that were apart have admitted a peer in different rounds"},
         Case{2009, "a neighbour takes a change for one of a later round"},
         Case{2072, "a peer joins where all others are connected over it"},
         Case{5421, "neighbours have ended before they knew of a change"},

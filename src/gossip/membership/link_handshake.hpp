@@ -81,7 +81,7 @@ class LinkHandshake {
   void take_offer(int peer, Round first);
   /// This peer has joined: it accepts offers, or rejects them.
   void answer_offers();
-  /// Drops all offers; returns from whom they were, ascending.
+  /// Drops all offers; returns the peers that made them, ascending.
   std::vector<int> drop_offers();
 
  private:

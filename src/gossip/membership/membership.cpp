@@ -48,7 +48,7 @@ void Membership::begin_open() {
     const PartnerLink& link = handshake_.link(partner);
     return ParticipantFlooding::LinkView{link.up, link.active};
   });
-  participants_->on_let_in = [this](int peer) {
+  participants_->on_admitted = [this](int peer) {
     if (peer != endpoint_.peer()) offer_link(peer);
   };
   participants_->on_unaware = [this](int peer) {
@@ -146,7 +146,7 @@ Status Membership::on_handshake(const ChunkHeader& header) {
     case ControlMessage::request_state:
       handshake_.withdraw(header.from);
       if (!has_request_of(header.from, requests_)) requests_.push_back({header.from, header.round});
-      if (participants_ && !wait_.waits()) participants_->let_in(header.from);
+      if (participants_ && !wait_.waits()) participants_->admit(header.from);
       if (wait_.waits()) set_wait(wait_.until());
       return {};
     case ControlMessage::resync:
@@ -177,7 +177,7 @@ bool Membership::may_join_in(const RowsRequest& request, Round next) {
   return !participants_ || participants_->first_to_come(request.from).value_or(0) <= next;
 }
 
-/// A peer that is let in is to take part from its first round on, with the rows of its donor, so
+/// A peer that is to join takes part from its first round on, with the rows of its donor, so
 /// its neighbours let their links take effect in that round, and wait for its first rows.
 void Membership::offer_link(int peer) {
   const PartnerLink& link = handshake_.link(peer);

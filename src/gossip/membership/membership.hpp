@@ -58,7 +58,7 @@ class Membership {
   /// `again`: during a run, of a peer that waits (set_wait()) and has lost its donor; its links are
   /// made anew, and it begins with that round or a later one.
   void join(std::optional<Round> again = {});
-  /// This peer takes no part until round `until`: it gives rows to nobody, and links that are
+  /// This peer takes no part until round `until`: it gives no rows, and links that are
   /// restored take effect later. None: it takes part, and begins the round that its endpoint is in.
   void set_wait(std::optional<Round> until);
   DonorWait& wait() { return wait_; }

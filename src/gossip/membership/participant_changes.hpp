@@ -1,5 +1,5 @@
-// The changes of the participants of an open run, as one peer knows them, or as another has told
-// it.
+// The changes of the participants of an open run, as one peer knows them, or as another
+// has sent them.
 #pragma once
 
 #include <cstdint>

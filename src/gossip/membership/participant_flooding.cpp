@@ -48,21 +48,21 @@ Round ParticipantFlooding::next_free() const {
   return (now() + notice_ + notice_ - 1) / notice_ * notice_;
 }
 
-/// Whether the peer at the other end is told of a change from round `first` on in time: the link
-/// has taken effect before that was announced.
+/// Whether the peer at the other end learns of a change from round `first` on in time: the link has
+/// taken effect before that was announced.
 bool ParticipantFlooding::is_in_step(int peer, Round first) const {
   return in_step_.contains(peer) || endpoint_.view().present_since(peer) + notice_ <= first;
 }
 
-/// What a partner has told this peer; null: nothing.
-const ParticipantChanges* ParticipantFlooding::told(int partner) const {
-  const auto found = told_.find(partner);
-  return found == told_.end() ? nullptr : &found->second;
+/// The changes that a partner has sent; null: none.
+const ParticipantChanges* ParticipantFlooding::received_from(int partner) const {
+  const auto found = received_.find(partner);
+  return found == received_.end() ? nullptr : &found->second;
 }
 
 // ---- changes
 
-void ParticipantFlooding::let_in(int peer) {
+void ParticipantFlooding::admit(int peer) {
   const ParticipantVersion latest = changes_.latest(peer);
   if (!takes_part(latest) && latest < kMostVersion) announce(peer, latest + 1, next_free());
 }
@@ -90,7 +90,7 @@ void ParticipantFlooding::begin_round(Round t) {
     if (first && *first <= t && changes_.takes_part_at(partner, t)) unaware.push_back(partner);
   for (const int partner : unaware) on_unaware(partner);
   const auto differs = [&](int neighbour) {
-    const ParticipantChanges* theirs = told(neighbour);
+    const ParticipantChanges* theirs = received_from(neighbour);
     if (theirs == nullptr || !link_(neighbour).active) return false;
     return std::ranges::any_of(theirs->by_peer(), [&](const auto& entry) {
       const int peer = entry.first;
@@ -110,7 +110,7 @@ void ParticipantFlooding::announce(int peer, ParticipantVersion version, Round f
   adopt(peer, version, first);
   for (const int partner : options_.partners_of(endpoint_.peer()))
     pass_on(partner, peer, version, first);
-  if (takes_part(version)) on_let_in(peer);
+  if (takes_part(version)) on_admitted(peer);
 }
 
 void ParticipantFlooding::adopt(int peer, ParticipantVersion version, Round first) {
@@ -133,7 +133,7 @@ void ParticipantFlooding::send(int to, int peer, ParticipantVersion version, Rou
 void ParticipantFlooding::pass_on(int to, int peer, ParticipantVersion version, Round first) {
   const LinkView link = link_(to);
   if (!link.up) return;
-  const ParticipantChanges* theirs = told(to);
+  const ParticipantChanges* theirs = received_from(to);
   const bool knows = theirs != nullptr && theirs->has(peer, version, first);
   if (link.active && !knows && !is_in_step(to, first)) return reset(to, first);
   send(to, peer, version, first);
@@ -155,12 +155,12 @@ void ParticipantFlooding::send_all(int to) {
 
 void ParticipantFlooding::on_link_lost(int peer) {
   in_step_.erase(peer);
-  told_.erase(peer);
+  received_.erase(peer);
   left_.erase(peer);
 }
 
 void ParticipantFlooding::on_partner_left(int partner) {
-  const ParticipantChanges* theirs = told(partner);
+  const ParticipantChanges* theirs = received_from(partner);
   std::optional<Round>& unaware_from = left_[partner];
   for (const auto& [peer, versions] : changes_.by_peer()) {
     const auto [version, first] = *versions.rbegin();
@@ -178,7 +178,7 @@ Status ParticipantFlooding::receive(const ChunkHeader& header) {
     return protocol_error(header,
                           "it announces a change of participants that no peer can announce");
   const std::vector<int>& at_start = options_.changing->participants().at(0).peers;
-  told_.try_emplace(header.from, at_start).first->second.add(peer, version, first);
+  received_.try_emplace(header.from, at_start).first->second.add(peer, version, first);
   if (!follows_) return receive_news(header);
   if (donor_ == header.from) adopt(peer, version, first);
   return {};
@@ -221,14 +221,14 @@ void ParticipantFlooding::follow(std::optional<int> donor) {
 void ParticipantFlooding::end_following() {
   follows_ = false;
   donor_.reset();
-  for (const auto& [partner, theirs] : told_)
+  for (const auto& [partner, theirs] : received_)
     for (const auto& [peer, versions] : theirs.by_peer())
       if (const ParticipantVersion version = theirs.latest(peer); version > changes_.latest(peer))
         announce(peer, version, next_free());
 }
 
 Round ParticipantFlooding::first_agreeable(int partner, Round t) const {
-  const ParticipantChanges* theirs = told(partner);
+  const ParticipantChanges* theirs = received_from(partner);
   // Parts that have made the same changes theirs for different rounds differ in between.
   if (theirs != nullptr)
     for (const auto& [peer, versions] : theirs->by_peer())

@@ -1,6 +1,6 @@
-// How the peers of an open run agree on who takes part: a peer announces that one joins or leaves,
-// and from which round on, so late that all connected peers learn of it before they begin that
-// round; the announcement is flooded. Peers that were apart learn of each other's changes when
+// How the peers of an open run agree on its participants: a peer announces that one joins or
+// leaves, and from which round on, so late that all connected peers learn of it before they begin
+// that round; the announcement is flooded. Peers that were apart learn of each other's changes when
 // their link is restored, and make them theirs. docs/MEMBERSHIP.md specifies the protocol.
 #pragma once
 
@@ -28,13 +28,13 @@ class ParticipantFlooding {
                       LinkStateFlooding& link_states, std::function<LinkView(int partner)> link);
 
   // ---- changes
-  /// This peer lets `peer` in, unless it is let in already.
-  void let_in(int peer);
+  /// Announces that `peer` joins, unless that is announced already.
+  void admit(int peer);
   /// The round to come from which on a peer takes part that takes none now; none if it does
-  /// already, or was not let in.
+  /// already, or is not to join.
   std::optional<Round> first_to_come(int peer) const;
   /// Called when that has changed.
-  std::function<void(int peer)> on_let_in = [](int) {};
+  std::function<void(int peer)> on_admitted = [](int) {};
   /// This peer takes no part from a round to come on. False: it takes no part, or leaves already,
   /// or no other participant would stay.
   bool leave();
@@ -48,7 +48,7 @@ class ParticipantFlooding {
   /// Sends all that this peer knows to a partner, whose link is up: before what lets the link take
   /// effect, and once that is agreed.
   void send_all(int to);
-  /// `peer` was given this peer's rows and all that it knows, or gave both: it is told of changes
+  /// `peer` was given this peer's rows and all that it knows, or gave both: it learns of changes
   /// in time from now on.
   void on_rows_exchanged(int peer) { in_step_.insert(peer); }
   void on_link_lost(int peer);
@@ -59,9 +59,9 @@ class ParticipantFlooding {
   std::function<void(int partner)> on_unaware = [](int) {};
 
   // ---- of a peer that joins
-  /// What this peer knows from now on is what `donor` tells it; none: nothing, until it has one.
+  /// What this peer knows from now on is what `donor` sends it; none: nothing, until it has one.
   void follow(std::optional<int> donor);
-  /// It has joined: makes changes its own that other partners have told it meanwhile.
+  /// It has joined: makes changes its own that other partners have sent meanwhile.
   void end_following();
 
   /// The first round from t on in which the link to `partner` may take effect: the news of changes
@@ -73,7 +73,7 @@ class ParticipantFlooding {
   Round now() const { return endpoint_.round(); }
   Round next_free() const;
   bool is_in_step(int peer, Round first) const;
-  const ParticipantChanges* told(int partner) const;
+  const ParticipantChanges* received_from(int partner) const;
   Status receive_news(const ChunkHeader& header);
   void announce(int peer, ParticipantVersion version, Round first);
   void adopt(int peer, ParticipantVersion version, Round first);
@@ -92,8 +92,8 @@ class ParticipantFlooding {
   Round notice_;
   ParticipantChanges changes_;
   std::set<int> in_step_;  ///< partners of on_rows_exchanged()
-  /// By partner: what it has told this peer since the link is up.
-  std::map<int, ParticipantChanges> told_;
+  /// By partner: the changes that it has sent since the link is up.
+  std::map<int, ParticipantChanges> received_;
   /// By partner that has done its last round: the first round of the changes that it did not know.
   std::map<int, std::optional<Round>> left_;
   bool follows_ = false;

@@ -1,4 +1,4 @@
-// Who took part in an open run, as its peers recorded it.
+// The participants of an open run, as its peers recorded them.
 #pragma once
 
 #include "simulator/scenario/scenario.hpp"

@@ -1,4 +1,4 @@
-// Checks of who takes part in an open run.
+// Checks of the participants of an open run.
 #include <algorithm>
 
 #include <fmt/ranges.h>

@@ -36,7 +36,7 @@ Donors donors_of(const TraceIndex& index, int a) {
 
 /// Of an open run: whether the first round in which the joining incarnation may take part lies
 /// beyond the end, because it had no link before.
-bool may_be_let_in_too_late(const TraceIndex& index, int a) {
+bool may_join_too_late(const TraceIndex& index, int a) {
   Round linked_in = index.rounds();
   for (const LinkRecord& link : index.trace.links)
     if (link.restored && link.other == a) linked_in = std::min(linked_in, link.round);
@@ -84,7 +84,7 @@ void check_joins(const TraceIndex& index, Checks& checks) {
     if (!awaited && !admitted) continue;
     if (index.scenario.open && awaited) {
       awaited = index.protocol.participants().next_round(joiner.peer, *awaited);
-      if (!awaited && may_be_let_in_too_late(index, a)) continue;
+      if (!awaited && may_join_too_late(index, a)) continue;
     }
     Donors donors = donors_of(index, a);
     std::vector<int>& linked = donors.linked;

@@ -1,4 +1,5 @@
-// The changes of participants that a peer knows: who takes part when, and where two peers differ.
+// The changes of participants that a peer knows: the participants of each round, and the rounds in
+// which two peers differ.
 #include "gossip/membership/participant_changes.hpp"
 
 #include <doctest/doctest.h>
