@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "base/check.hpp"
 #include "gossip/exchange/exchange.hpp"
 #include "gossip/membership/catch_up_flooding.hpp"
 #include "gossip/membership/donor_wait.hpp"
@@ -64,7 +65,10 @@ class Membership {
   DonorWait& wait() { return wait_; }
   /// Of an open run: this peer takes no part from a round to come on. See
   /// ParticipantFlooding::leave().
-  bool leave() { return participants_->leave(); }
+  bool leave() {
+    GOSSAMER_CHECK(participants_, "a peer leaves for good that is in no open run");
+    return participants_->leave();
+  }
   /// Waits for a donor and its rows, then returns the first round of this peer, which the caller
   /// starts at once. The node then has the donor's rows and step count; its optimizer state and the
   /// rows that are not transferred are reinitialised.
