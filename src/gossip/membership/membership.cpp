@@ -182,8 +182,9 @@ bool Membership::may_join_in(const RowsRequest& request, Round next) {
 void Membership::offer_link(int peer) {
   const PartnerLink& link = handshake_.link(peer);
   const std::optional<Round> first = participants_->first_to_come(peer);
-  if (joining_ || wait_.waits() || !link.up || link.active || !first || link.proposed == first ||
-      has_request_of(peer, requests_) || first_agreeable(peer, *first) != *first)
+  if (joining_ || wait_.waits() || !link.up || link.active || link.offered || !first ||
+      link.proposed == first || has_request_of(peer, requests_) ||
+      first_agreeable(peer, *first) != *first)
     return;
   handshake_.propose(peer, *first, 0, ControlMessage::offer_round);
 }
@@ -191,6 +192,8 @@ void Membership::offer_link(int peer) {
 Status Membership::on_offer(const ChunkHeader& header) {
   if (!participants_) return protocol_error(header, "an offer in a run that is not open");
   if (donor_ == header.from) return {};  // which takes it back as this peer asks it for rows
+  if (joining_ && header.round < endpoint_.earliest_next())
+    return protocol_error(header, "it offers a round in which no peer can join");
   if (joining_) handshake_.take_offer(header.from, header.round);
   else if (handshake_.yields_to(header.from)) handshake_.on_proposal(header.from, header.round);
   return {};

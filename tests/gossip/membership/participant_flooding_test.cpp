@@ -88,6 +88,22 @@ TEST_CASE("an open run: a partner that makes up changes without end is cut off")
   CHECK(peer.changing->participants().changes().size() <= 31);
 }
 
+TEST_CASE("an open run: a joining peer takes offers of rounds to come, as often as they are made") {
+  OpenPeer peer;
+  peer.membership.join();
+  peer.membership.on_link_restored(1);
+  const auto offer = [&](Round first) {
+    return peer.exchange.deliver(control_chunk(1, 0, ControlMessage::offer_round, first)).ok();
+  };
+  CHECK_FALSE(offer(0));
+  CHECK(offer(kNotice));
+  CHECK(offer(2 * kNotice));
+  CHECK_FALSE(offer(0));
+  CHECK(peer.exchange.endpoint(0).view().present_since(1) == 2 * kNotice);
+  peer.membership.on_link_lost(1, "lost");
+  CHECK_FALSE(peer.exchange.endpoint(0).view().is_present(1));
+}
+
 TEST_CASE("messages of open runs are refused in a run that is none") {
   LonePeer peer(0);
   CHECK_FALSE(peer.receive(ControlMessage::participant, 30, {1, 0, 1, false}).ok());
