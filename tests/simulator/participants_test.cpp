@@ -11,11 +11,25 @@ using namespace gossamer;
 using namespace gossamer::gossip;
 using namespace gossamer::simulator;
 
+namespace {
+
+struct Case {
+  std::uint64_t seed;
+  const char* what;
+};
+
+/// Simulates the seed's scenario, and returns it.
+Scenario check_seed(std::uint64_t seed, const char* what) {
+  CAPTURE(seed);
+  CAPTURE(what);
+  Scenario scenario = draw_scenario(seed, fault_families({"swarm"}, seed).value());
+  CHECK(simulate(scenario).report.violations == std::vector<std::string>{});
+  return scenario;
+}
+
+}  // namespace
+
 TEST_CASE("seeds with rare faults, of peers that join and leave above all, violate nothing") {
-  struct Case {
-    std::uint64_t seed;
-    const char* what;
-  };
   for (const auto& [seed, what] :
        {Case{16, "under deadline a peer leaves out its own absence"},
         Case{168, "and begins in the first round after it"},
@@ -32,18 +46,11 @@ TEST_CASE("seeds with rare faults, of peers that join and leave above all, viola
         Case{14845, "neighbours of a peer that ends without rows wait for it no longer"},
         Case{18796, "a peer that has left gives no rows to one that asks"},
         Case{15216, "a run resumes after a peer's round that it did not do, when it has left"}}) {
-    CAPTURE(seed);
-    CAPTURE(what);
-    const Scenario scenario = draw_scenario(seed, fault_families({"swarm"}, seed).value());
-    CHECK(simulate(scenario).report.violations == std::vector<std::string>{});
+    check_seed(seed, what);
   }
 }
 
 TEST_CASE("open runs with rare faults violate nothing") {
-  struct Case {
-    std::uint64_t seed;
-    const char* what;
-  };
   for (const auto& [seed, what] :
        {Case{43, "a peer is offered a link by the one that it asks for rows"},
         Case{67, "both ends of a link propose a round"},
@@ -56,11 +63,8 @@ TEST_CASE("open runs with rare faults violate nothing") {
         Case{8096, "an offer is made anew while the first one is accepted"},
         Case{8566, "a peer has come and left in one part, and only left in the other"},
         Case{11757, "rows of a neighbour that is ahead are in the way of its proposal"}}) {
-    CAPTURE(seed);
-    CAPTURE(what);
-    const Scenario scenario = draw_scenario(seed, fault_families({"swarm"}, seed).value());
+    const Scenario scenario = check_seed(seed, what);
     CHECK(scenario.open);
-    CHECK(simulate(scenario).report.violations == std::vector<std::string>{});
   }
 }
 

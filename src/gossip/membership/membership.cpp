@@ -44,10 +44,9 @@ Membership::Membership(Exchange& exchange, Node& node, Options options)
 
 /// Of the peers that take no part at the start, no process may run yet.
 void Membership::begin_open() {
-  participants_.emplace(exchange_, endpoint_, options_, flooding_, [this](int partner) {
-    const PartnerLink& link = handshake_.link(partner);
-    return ParticipantFlooding::LinkView{link.up, link.active};
-  });
+  participants_.emplace(
+      exchange_, endpoint_, options_, flooding_,
+      [this](int partner) -> const PartnerLink& { return handshake_.link(partner); });
   participants_->on_admitted = [this](int peer) {
     if (peer != endpoint_.peer()) offer_link(peer);
   };

@@ -34,7 +34,7 @@ std::set<int> neighbours_of(int i, const topology::MixingMatrix& w) {
 ParticipantFlooding::ParticipantFlooding(Exchange& exchange, Endpoint& endpoint,
                                          const MembershipOptions& options,
                                          LinkStateFlooding& link_states,
-                                         std::function<LinkView(int partner)> link)
+                                         std::function<const PartnerLink&(int partner)> link)
     : exchange_(exchange),
       endpoint_(endpoint),
       options_(options),
@@ -131,7 +131,7 @@ void ParticipantFlooding::send(int to, int peer, ParticipantVersion version, Rou
 /// A link that takes effect too late for the news to pass over it is made anew: what its ends know
 /// is compared then.
 void ParticipantFlooding::pass_on(int to, int peer, ParticipantVersion version, Round first) {
-  const LinkView link = link_(to);
+  const PartnerLink& link = link_(to);
   if (!link.up) return;
   const ParticipantChanges* theirs = received_from(to);
   const bool knows = theirs != nullptr && theirs->has(peer, version, first);

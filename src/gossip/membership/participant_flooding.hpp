@@ -10,6 +10,7 @@
 #include <set>
 
 #include "gossip/exchange/exchange.hpp"
+#include "gossip/membership/link_handshake.hpp"
 #include "gossip/membership/link_state_flooding.hpp"
 #include "gossip/membership/participant_changes.hpp"
 #include "topology/participants/changing_schedule.hpp"
@@ -19,13 +20,11 @@ namespace gossamer::gossip {
 /// What one peer of an open run knows of the participants. Thread: the scheduler's.
 class ParticipantFlooding {
  public:
-  /// What becomes of a link to a partner.
-  struct LinkView {
-    bool up = false, active = false;
-  };
-  /// `options` name the schedule that this object changes. All references outlive it.
+  /// `link`: this peer's view of its link to a partner. `options` name the schedule that this
+  /// object changes. All references outlive it.
   ParticipantFlooding(Exchange& exchange, Endpoint& endpoint, const MembershipOptions& options,
-                      LinkStateFlooding& link_states, std::function<LinkView(int partner)> link);
+                      LinkStateFlooding& link_states,
+                      std::function<const PartnerLink&(int partner)> link);
 
   // ---- changes
   /// Announces that `peer` joins, unless that is announced already.
@@ -85,7 +84,7 @@ class ParticipantFlooding {
   Endpoint& endpoint_;
   const MembershipOptions& options_;
   LinkStateFlooding& link_states_;
-  std::function<LinkView(int partner)> link_;
+  std::function<const PartnerLink&(int partner)> link_;
   /// G: an announcement has reached all connected peers G rounds later, while the participants stay
   /// the same: (n − 1) h + 1, where two neighbours are at most h rounds apart. Changes take effect
   /// in multiples of it only.

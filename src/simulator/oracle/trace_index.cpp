@@ -104,7 +104,7 @@ Round TraceIndex::round_at(int a, Time when) const {
 /// Matrices are kept: a random sequence builds one anew at every call.
 const topology::MixingMatrix& TraceIndex::w(int a, Round t) const {
   const int period = protocol.schedule->period();
-  const RoundRecord* known = record(a, t);
+  const RoundRecord* known = scenario.open ? record(a, t) : nullptr;
   const std::vector<int> participants = known == nullptr ? std::vector<int>() : known->participants;
   auto& kept = matrices_[{period == 0 ? t : t % static_cast<Round>(period), participants}];
   if (!kept && !participants.empty()) {
