@@ -26,6 +26,13 @@ void PeerView::restore(int peer, Round first) {
   present_since_[peer] = first;
 }
 
+bool PeerView::is_complete(const topology::MixingMatrix& w, Round t) const {
+  const auto is_here = [&](int peer) { return is_present(peer, t); };
+  return is_complete() ||
+         (std::ranges::all_of(w.out_neighbours(peer_), is_here) &&
+          std::ranges::all_of(w.in_neighbours(peer_), is_here, &topology::Neighbour::peer));
+}
+
 std::span<const topology::Neighbour> PeerView::in_neighbours(const topology::MixingMatrix& w,
                                                              Round t) {
   if (is_complete()) return w.in_neighbours(peer_);

@@ -50,6 +50,8 @@ class PeerView {
   void restore(int peer, Round first);
 
   // ---- what is left of W in round t; spans are valid until the next call
+  /// Whether all of it is: every neighbour is present.
+  bool is_complete(const topology::MixingMatrix& w, Round t) const;
   std::span<const topology::Neighbour> in_neighbours(const topology::MixingMatrix& w, Round t);
   std::span<const int> out_neighbours(const topology::MixingMatrix& w, Round t);
   /// W[i][i], plus the weights that the absent out-neighbours would give to this peer's row.

@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -54,6 +55,11 @@ struct NetworkSetup {
   /// (peer here, peer of another process), each pair once: the pairs to connect. Both processes
   /// name a pair, each from its side.
   std::vector<std::pair<int, int>> pairs;
+  /// Peers of other processes that are not waited for: they join the network while it runs. Until
+  /// then no process connects to them.
+  std::set<int> newcomers = {};
+  /// This process is one of them: it waits until a network runs.
+  bool joins_later = false;
   /// Memory that chunks are read into. Outlives all of them.
   BufferMemory chunk_memory = BufferMemory::ordinary();
   /// Memory of rows that processes of this machine may read in place, or null (Lending).
@@ -161,6 +167,8 @@ class Network {
                 ///< effect is that of an error of deliver()
     overdue,  ///< its rows are overdue: it is admitted again after net.row_timeout only, and after
               ///< twice as long each further time
+    left,     ///< the other end has left, and nothing is due to it: this end says goodbye too, and
+              ///< the other may come back once it has received that, or is gone
   };
   virtual void end_link(int here, int there, Blame blame, const Error& why) = 0;
   /// Of a hosted peer.

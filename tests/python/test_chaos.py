@@ -59,6 +59,15 @@ def test_a_network_survives(gossamer: Path, arguments: tuple[str, ...]) -> None:
         )
         <= TOLERANCE
     )
+
+
+@pytest.mark.xdist_group("chaos")
+def test_newcomers_join_while_others_are_killed(gossamer: Path) -> None:
+    command = [sys.executable, str(CHAOS / "newcomers.py"), "--program", str(gossamer)]
+    command += ["--peers", "4", "--every", "10"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert json.loads(done.stdout)["kills"] == 4
     if script == "kill_and_restart":  # with this seed, one stop exceeds the failure timeout
         assert (report["kills"], report["stops"], report["stops_beyond_timeout"]) == (3, 1, 1)
         assert report["longest_detection_seconds"] < 2  # the failure timeout

@@ -189,15 +189,24 @@ bool LinkStateFlooding::begin_round(Round t) {
 }
 
 void LinkStateFlooding::report_reachability() {
-  const std::vector<int> reached = table_.reachable();
+  std::vector<int> reached = table_.reachable();
+  const topology::Participants& participants = exchange_.schedule().participants();
+  // The links of a peer that has left an open run are not published as lost.
+  if (participants.is_open())
+    std::erase_if(reached, [&](int peer) {
+      return !participants.takes_part(peer, now()) && participants.end_of(peer);
+    });
   if (reached.size() == std::exchange(reachable_, reached.size())) return;
   std::vector<int> missing;
-  const topology::Participants& participants = exchange_.schedule().participants();
   const std::vector<int> all =
       participants.is_open() ? participants.at(now()).peers : first_ids(table_.peers());
   for (const int peer : all)
     if (!std::ranges::binary_search(reached, peer)) missing.push_back(peer);
   std::string text = fmt::format("all {} peers are reachable", all.size());
+  // Among those that are reached there may be newcomers, of a round to come.
+  if (participants.is_open())
+    text = reached.size() == 1 ? "no other peer is reachable"
+                               : fmt::format("{} peers are reachable", reached.size());
   if (!missing.empty())
     text = fmt::format("{} unreachable; {} of {} peers continue",
                        missing.size() == 1 ? fmt::format("peer {} is", missing.front())

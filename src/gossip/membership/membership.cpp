@@ -53,7 +53,9 @@ void Membership::begin_open() {
   participants_->on_unaware = [this](int peer) {
     on_link_lost(peer,
                  fmt::format("peer {} did its last round before other peers took part", peer));
+    exchange_.faults().part(endpoint_.peer(), peer);
   };
+  participants_->on_gone = [this](int peer) { part(peer); };
   for (auto& [peer, link] : handshake_.links()) {
     if (options_.changing->participants().takes_part(peer, 0)) continue;
     link = PartnerLink::down();
@@ -86,9 +88,22 @@ void Membership::on_link_lost(int peer, const std::string& why) {
 
 // The peer answers no proposal any more. The rows of active links have all arrived.
 void Membership::on_peer_left(int peer) {
-  if (!handshake_.link(peer).active)
-    on_link_lost(peer, fmt::format("peer {} has done its last round", peer));
-  else if (participants_) participants_->on_partner_left(peer);
+  if (handshake_.link(peer).active) {
+    if (participants_) participants_->on_partner_left(peer);
+    return;
+  }
+  on_link_lost(peer, fmt::format("peer {} has done its last round", peer));
+  if (participants_) exchange_.faults().part(endpoint_.peer(), peer);
+}
+
+/// The peer has left, and this peer begins a round without it. The others need no news of that
+/// link: peers in earlier rounds still count the peer among the participants.
+void Membership::part(int peer) {
+  handshake_.link(peer) = PartnerLink::down();
+  endpoint_.on_link_lost(peer);
+  participants_->on_link_lost(peer);
+  exchange_.faults().part(endpoint_.peer(), peer);
+  change_.notify();
 }
 
 void Membership::on_link_restored(int peer) {
@@ -216,9 +231,12 @@ Round Membership::first_agreeable(int peer, Round t) {
 
 /// Both ends of a link agree that it takes effect from round `first` on.
 void Membership::on_agreed(int peer, Round first) {
-  flooding_.report({Event::Kind::link_restored, first, peer, {}},
-                   fmt::format("peer {} is back: from round {} on peer {} mixes with it again",
-                               peer, first, endpoint_.peer()));
+  flooding_.report(
+      {Event::Kind::link_restored, first, peer, {}},
+      participants_ ? fmt::format("from round {} on peer {} mixes with peer {}", first,
+                                  endpoint_.peer(), peer)
+                    : fmt::format("peer {} is back: from round {} on peer {} mixes with it again",
+                                  peer, first, endpoint_.peer()));
   // The other end receives this update too: it is the acceptance of its proposal, and precedes
   // every update of later rounds.
   flooding_.publish(peer, first);

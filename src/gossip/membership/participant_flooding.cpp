@@ -85,13 +85,15 @@ bool ParticipantFlooding::leave() {
 }
 
 void ParticipantFlooding::begin_round(Round t) {
-  std::vector<int> unaware;
-  for (const auto& [partner, first] : left_)
-    if (first && *first <= t && changes_.takes_part_at(partner, t)) unaware.push_back(partner);
-  for (const int partner : unaware) on_unaware(partner);
+  for (const auto& [partner, first] : std::map(left_)) {
+    if (!changes_.takes_part_at(partner, t)) on_gone(partner);
+    else if (first && *first <= t) on_unaware(partner);
+  }
   const auto differs = [&](int neighbour) {
     const ParticipantChanges* theirs = received_from(neighbour);
-    if (theirs == nullptr || !link_(neighbour).active) return false;
+    if (theirs == nullptr || !link_(neighbour).active ||
+        endpoint_.view().present_since(neighbour) > t)
+      return false;
     return std::ranges::any_of(theirs->by_peer(), [&](const auto& entry) {
       const int peer = entry.first;
       return theirs->latest(peer) == changes_.latest(peer) &&

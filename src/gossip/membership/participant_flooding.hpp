@@ -56,6 +56,8 @@ class ParticipantFlooding {
   void on_partner_left(int partner);
   /// Called in the first round in which that matters: the link counts as lost.
   std::function<void(int partner)> on_unaware = [](int) {};
+  /// Called in the first round in which a partner takes no part that has done its last round.
+  std::function<void(int partner)> on_gone = [](int) {};
 
   // ---- of a peer that joins
   /// What this peer knows from now on is what `donor` sends it; none: nothing, until it has one.

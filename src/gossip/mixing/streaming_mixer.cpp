@@ -13,7 +13,7 @@ task<void> StreamingMixer::begin(Round t, Channel channel, MixedRow& row) {
   stream.neighbours = view.in_neighbours(*matrix, t);
   stream.as_difference = context_.process.options.channels[channel].as_difference;
   const bool by_columns =
-      conserves_sum(channel) && !view.is_complete() && !view.is_mirrored(*matrix);
+      conserves_sum(channel) && !view.is_complete(*matrix, t) && !view.is_mirrored(*matrix);
   const double surplus = matrix->row_surplus(view.peer());
   if (context_.process.options.channels[channel].row_stochastic) {
     stream.row_sum = 1 + surplus;  // the weights of lost neighbours fall to the peer's own row

@@ -53,6 +53,13 @@ class FaultReporter {
   /// Loses the link at both ends, and restores it; later, from the scheduler's loop.
   std::function<void(int here, int there, const Error& why)> on_reset;
 
+  /// `there` has left, and nothing is due on its link to `here` any more: it is closed, and may be
+  /// made anew if the peer comes back.
+  void part(int here, int there) {
+    if (on_parted) on_parted(here, there);
+  }
+  std::function<void(int here, int there)> on_parted;
+
   bool is_hosted(int peer) const { return hosted_.contains(peer); }
 
  private:

@@ -30,6 +30,10 @@ bool replaces(const AddressRecord& record, const AddressRecord& known) {
   return newer && (lost || record.settled || record.address == known.address);
 }
 
+bool is_first(const AddressBookOptions& options, int id) {
+  return options.first.empty() || std::ranges::binary_search(options.first, id);
+}
+
 bool is_valid(const AddressBookOptions& options, const AddressRecord& record) {
   return !options.is_signed ||
          (record.signature &&
@@ -111,6 +115,8 @@ void AddressBook::draw_id() {
     best.push_back(peer);
   }
   if (best.empty()) return;
+  const auto is_later = [this](int id) { return !is_first(options_, id); };
+  if (!std::ranges::all_of(best, is_later)) std::erase_if(best, is_later);
   const int peer = best[random_() % best.size()];
   // Of all records of the id, its retraction by this process included.
   std::uint64_t version = 0;
@@ -257,9 +263,13 @@ std::vector<int> AddressBook::missing() const {
   return missing;
 }
 
+bool AddressBook::can_begin() const {
+  return std::ranges::none_of(missing(), [this](int id) { return is_first(options_, id); });
+}
+
 std::uint64_t AddressBook::view() const {
   const auto is_settled = [](const auto& entry) { return entry.second.record.settled; };
-  if (options_.sign || (!missing().empty() && std::ranges::none_of(entries_, is_settled))) return 0;
+  if (options_.sign || (!can_begin() && std::ranges::none_of(entries_, is_settled))) return 0;
   std::vector<std::uint64_t> words;
   for (const auto& [peer, entry] : entries_)
     if (entry.record.standing != Standing::lost)

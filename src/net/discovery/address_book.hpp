@@ -26,7 +26,9 @@
 namespace gossamer::net {
 
 struct AddressBookOptions {
-  int nodes = 0;                   ///< ids are 0 to nodes − 1
+  int nodes = 0;  ///< ids are 0 to nodes − 1
+  /// Ids without which no network begins, ascending, which are claimed first. Empty: all.
+  std::vector<int> first = {};
   std::string network;             ///< book_network()
   std::uint64_t process = 0;       ///< of this process; drawn at random, not 0
   gossip::Time suspicion_time{0};  ///< from the suspicion to the loss of a process
@@ -80,6 +82,8 @@ class AddressBook {
   std::vector<AddressRecord> records() const;
   /// The ids without a living process, ascending.
   std::vector<int> missing() const;
+  /// Whether a network can begin: those that it needs have one.
+  bool can_begin() const;
   /// Whether `holds` returns true for every record of a living process.
   template <class Predicate>
   bool all_living(Predicate holds) const {

@@ -88,6 +88,7 @@ void RealScheduler::on_interrupt(std::function<void(int)> callback) {
   io_->signals.add(SIGINT);
   io_->signals.add(SIGTERM);
   io_->signals.add(SIGHUP);
+  io_->signals.add(SIGUSR1);
   io_->wait_for_signal();
 }
 

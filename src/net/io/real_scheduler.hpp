@@ -42,8 +42,8 @@ class RealScheduler final : public gossip::Scheduler {
 
   /// Calls `callback` on the scheduler's thread. Any thread, while the scheduler exists.
   void post_external(Callback callback);
-  /// Calls `callback` with each SIGINT, SIGTERM or SIGHUP that the process receives, until the
-  /// scheduler is destroyed, in place of the system's handling. May be called once.
+  /// Calls `callback` with each SIGINT, SIGTERM, SIGHUP or SIGUSR1 that the process receives, until
+  /// the scheduler is destroyed, in place of the system's handling. May be called once.
   void on_interrupt(std::function<void(int signal)> callback);
 
   /// For the sockets of this folder.

@@ -23,7 +23,7 @@ void AllGatherPhase::on_deadline() {
   if (complete() || state_.run.ending()) return;
   std::vector<std::string> missing;
   for (const auto& [pair, edge] : state_.edges)
-    if (unmerged_of(edge).empty())
+    if (edge.awaited && unmerged_of(edge).empty())
       missing.push_back(edge.session ? edge.session->options().name
                                      : fmt::format("peer {}", edge.remote));
   shutdown_.end_run(
@@ -40,14 +40,15 @@ std::deque<std::string>& AllGatherPhase::unmerged_of(const Edge& edge) {
 }
 
 bool AllGatherPhase::step_is_here() {
-  return std::ranges::none_of(
-      state_.edges, [this](const auto& entry) { return unmerged_of(entry.second).empty(); });
+  return std::ranges::none_of(state_.edges, [this](const auto& entry) {
+    return entry.second.awaited && unmerged_of(entry.second).empty();
+  });
 }
 
 void AllGatherPhase::send() {
   const std::string contribution = gather_->contribution();
   for (auto& [pair, edge] : state_.edges)
-    if (edge.session) edge.session->send(ContributionFrame{}, contribution);
+    if (edge.awaited && edge.session) edge.session->send(ContributionFrame{}, contribution);
 }
 
 Status AllGatherPhase::on_contribution(Session& session, std::string contribution) {
@@ -70,7 +71,8 @@ void AllGatherPhase::advance() {
   }
   if (state_.run.error || complete()) return;
   for (const auto& [pair, edge] : state_.edges)
-    if (unmerged_of(edge).empty() && edge.session && edge.session->remote().said_goodbye)
+    if (edge.awaited && unmerged_of(edge).empty() && edge.session &&
+        edge.session->remote().said_goodbye)
       return shutdown_.end_run({ErrorKind::lost_peer, fmt::format("{} left before the run began",
                                                                   edge.session->options().name)});
 }
@@ -78,6 +80,7 @@ void AllGatherPhase::advance() {
 /// Merges one contribution of each partner. False if one makes no sense, which ends the run.
 bool AllGatherPhase::merge_step() {
   for (auto& [pair, edge] : state_.edges) {
+    if (!edge.awaited) continue;
     std::deque<std::string>& contributions = unmerged_of(edge);
     const Status merged = gather_->merge(contributions.front());
     contributions.pop_front();

@@ -219,7 +219,10 @@ HandshakeResult ConnectionManager::admit(const Hello& hello) const {
                               : HandshakeResult::unknown_session;
   }
   if (known) return HandshakeResult::resumed;
-  return hello.resumes ? HandshakeResult::unknown_session : admit_new_session(*edge);
+  if (hello.resumes) return HandshakeResult::unknown_session;
+  // Before the network runs, no process that begins it is connected to one that joins it later.
+  const bool early = state_.setup.joins_later ? edge->awaited && !hello.running : !edge->awaited;
+  return early && !join_.running() ? HandshakeResult::retry_later : admit_new_session(*edge);
 }
 
 HandshakeResult ConnectionManager::admit_new_session(const Edge& edge) const {
@@ -228,8 +231,9 @@ HandshakeResult ConnectionManager::admit_new_session(const Edge& edge) const {
   if (edge.connected() || state_.run.ending() || edge.admission.is_barred(state_.scheduler.now()))
     return HandshakeResult::retry_later;
   // After its goodbye a peer has nothing more to send.
-  return edge.session && edge.session->remote().said_goodbye ? HandshakeResult::retry_later
-                                                             : HandshakeResult::accepted;
+  const bool has_left =
+      edge.session != nullptr && edge.session->remote().said_goodbye && !edge.parted;
+  return has_left ? HandshakeResult::retry_later : HandshakeResult::accepted;
 }
 
 void ConnectionManager::on_admitted(Connection connection, const Hello& hello,
@@ -279,6 +283,7 @@ void ConnectionManager::begin_session(Edge& edge, Connection connection, const H
   // A session that was there before is closed and handles no frame: the scheduler's loop makes
   // those calls, and this one.
   ++edge.sessions;
+  edge.parted = false;
   SessionOptions options = session_options(edge, hello, address);
   // What a distant process says of memory is none of this machine's business.
   options.lending = std::make_shared<Lending>(

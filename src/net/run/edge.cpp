@@ -16,11 +16,13 @@ void Edge::send(gossip::Chunk chunk) {
   session->send(std::move(chunk));
 }
 
-EdgeTable::EdgeTable(const std::vector<std::pair<int, int>>& pairs) {
+EdgeTable::EdgeTable(const std::vector<std::pair<int, int>>& pairs,
+                     const std::set<int>& newcomers) {
   for (const auto& [local, remote] : pairs) {
     Edge& edge = edges_[{local, remote}];
     edge.local = local;
     edge.remote = remote;
+    edge.awaited = !newcomers.contains(remote);
   }
 }
 

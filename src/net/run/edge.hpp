@@ -22,6 +22,7 @@ namespace gossamer::net {
 /// A pair and its connection. Of the two peers the one with the lower id connects.
 struct Edge final : gossip::Link {
   int local = 0, remote = 0;
+  bool awaited = true;  ///< before the network runs
   /// While an attempt is under way, for a first connection or for another one of the session.
   std::unique_ptr<Connector> connector;
   /// Once connected. A closed session stays until there is another.
@@ -36,6 +37,7 @@ struct Edge final : gossip::Link {
   /// runs and there is no session, or none from which a frame has come: the other end may have
   /// given up a connection while it was made.
   bool lost = false;
+  bool parted = false;  ///< the last session ends because the other end has left, and may come back
   /// Of a session that began after joining: the channels on which the beginning of a message was
   /// sent over it.
   std::optional<std::set<gossip::Channel>> started_channels;
@@ -63,7 +65,8 @@ struct Edge final : gossip::Link {
 class EdgeTable {
  public:
   /// `pairs`: (hosted peer, peer of another process), each pair once.
-  explicit EdgeTable(const std::vector<std::pair<int, int>>& pairs);
+  /// `newcomers`: other ends that are not awaited.
+  EdgeTable(const std::vector<std::pair<int, int>>& pairs, const std::set<int>& newcomers);
 
   auto begin() { return edges_.begin(); }
   auto end() { return edges_.end(); }

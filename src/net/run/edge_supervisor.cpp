@@ -10,11 +10,22 @@ namespace gossamer::net {
 
 using namespace std::chrono_literals;
 
-EdgeSupervisor::~EdgeSupervisor() { state_.scheduler.cancel(ending_timer_); }
+namespace {
+
+/// How often sessions whose other end has left are looked at.
+constexpr gossip::Time kGoodbyeInterval = 50ms;
+
+}  // namespace
+
+EdgeSupervisor::~EdgeSupervisor() {
+  state_.scheduler.cancel(ending_timer_);
+  state_.scheduler.cancel(goodbye_timer_);
+}
 
 /// The session ends later: the caller may be in the middle of a mix, and is notified of the lost
 /// link.
 void EdgeSupervisor::end_link(Edge& edge, Network::Blame blame, std::string why) {
+  if (blame == Network::Blame::left) return part(edge);
   if (!edge.connected()) return;
   if (blame == Network::Blame::overdue)
     edge.admission.on_overdue(gossip::from_seconds(state_.setup.options.row_timeout));
@@ -29,6 +40,30 @@ void EdgeSupervisor::end_link(Edge& edge, Network::Blame blame, std::string why)
       else edge.session->end(std::move(ending.why));
     }
   });
+}
+
+/// The session ends when the other end has received all that this one has sent, or is gone.
+void EdgeSupervisor::part(Edge& edge) {
+  if (state_.run.ending() || edge.session == nullptr || edge.parted) return;
+  edge.lost = edge.parted = true;
+  edge.session->say_goodbye();
+  await_goodbyes();
+}
+
+void EdgeSupervisor::await_goodbyes() {
+  state_.scheduler.cancel(goodbye_timer_);
+  bool awaits = false;
+  for (auto& [pair, edge] : state_.edges) {
+    if (!edge.parted) continue;
+    if (edge.connected() && edge.session->finished()) {
+      edge.session->close();
+      edge.connector.reset();
+    }
+    if (edge.connected()) awaits = true;
+    else if (!edge.connector) connect_again(edge, BackOff::kLongest);
+  }
+  if (awaits)
+    goodbye_timer_ = state_.scheduler.after(kGoodbyeInterval, [this] { await_goodbyes(); });
 }
 
 Status EdgeSupervisor::on_chunk(gossip::Chunk chunk) {

@@ -48,6 +48,8 @@ class EdgeSupervisor final : public SessionOwner {
     bool violates;  ///< the other end has violated the protocol
   };
 
+  void part(Edge& edge);
+  void await_goodbyes();
   bool on_session_end(Edge& edge, const Error& why);
   void connect_again(Edge& edge, gossip::Time pause);
 
@@ -57,7 +59,7 @@ class EdgeSupervisor final : public SessionOwner {
   ConnectionManager& connections_;
   Shutdown& shutdown_;
   std::vector<Ending> endings_;  ///< of sessions, due at ending_timer_
-  gossip::Scheduler::TimerId ending_timer_;
+  gossip::Scheduler::TimerId ending_timer_, goodbye_timer_;
 };
 
 }  // namespace gossamer::net

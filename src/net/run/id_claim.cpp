@@ -26,12 +26,19 @@ constexpr int kMostCallers = 512;
 // How often the wait looks at the clock and at `stopped`.
 constexpr gossip::Time kTick = 50ms;
 
+AddressBookOptions book_options(const IdClaimRequest& request, const Listening& listening) {
+  AddressBookOptions options =
+      book_options(request.run_id, request.nodes, request.options, listening, nullptr);
+  options.first = request.first;
+  return options;
+}
+
 class IdClaim {
  public:
   IdClaim(const IdClaimRequest& request, std::shared_ptr<Listening> listening)
       : request_(request),
         listening_(std::move(listening)),
-        book_(book_options(request.run_id, request.nodes, request.options, *listening_, nullptr)),
+        book_(book_options(request, *listening_)),
         discovery_(scheduler_, book_, discovery_options()),
         acceptor_(scheduler_, acceptor_options()) {}
 

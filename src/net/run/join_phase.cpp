@@ -65,7 +65,10 @@ void JoinPhase::check() {
   if (run.joined || run.ending()) return;
   const auto attached = [](const auto& entry) { return entry.second.attached(); };
   const bool enough = run.late && grace_over_ && std::ranges::any_of(state_.edges, attached);
-  if (!enough && !std::ranges::all_of(state_.edges, attached)) return;
+  const bool all = std::ranges::all_of(state_.edges, [](const auto& entry) {
+    return entry.second.attached() || !entry.second.awaited;
+  });
+  if (!enough && (!all || (state_.setup.joins_later && !run.late))) return;
   for (const std::string& line : missing())
     state_.setup.message("the network runs already; joined it without " + line);
   run.joined = true;
@@ -115,7 +118,7 @@ void JoinPhase::schedule_release() {
 std::vector<std::string> JoinPhase::missing() const {
   std::vector<std::string> lines;
   for (const auto& [pair, edge] : state_.edges) {
-    if (edge.connected()) continue;
+    if (edge.connected() || !edge.awaited) continue;
     std::string address = edge.connector ? edge.connector->address() : std::string();
     if (address.empty()) address = state_.configured_address(edge.remote);
     std::string why = edge.remote_attempt.empty() ? "has not connected yet" : edge.remote_attempt;

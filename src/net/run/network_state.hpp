@@ -30,7 +30,7 @@ struct NetworkState {
         setup(std::move(setup_in)),
         receiver(receiver_in),
         failure_timeout(gossip::from_seconds(setup.options.failure_timeout)),
-        edges(setup.pairs) {
+        edges(setup.pairs, setup.newcomers) {
     if (setup.credentials)
       authenticator = std::make_unique<Authenticator>(scheduler, *std::move(setup.credentials));
     for (const int peer : setup.hosted) traffic[peer];

@@ -31,6 +31,9 @@ struct RunOptions {
   std::string id;             ///< name of the run; empty: the hash of the shared sections
   /// Which peers take part in which rounds (topology::Participants::parse); empty: all in all.
   std::vector<std::string> participants;
+  /// Other peers join while the network runs, and any may leave; `participants` are those that
+  /// begin.
+  bool open = false;
 };
 
 /// Which rows a mix waits for, and which values are accepted.

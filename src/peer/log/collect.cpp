@@ -6,10 +6,12 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <optional>
 
 #include "base/hash.hpp"
 #include "peer/config/config_json.hpp"
 #include "peer/log/log_records.hpp"
+#include "peer/log/open_participants.hpp"
 #include "peer/log/run_files.hpp"
 #include "peer/log/summary.hpp"
 #include "peer/setup/node_tensors.hpp"
@@ -23,10 +25,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Checks that the logs belong to one run and contain each node at most once, and all nodes unless
-/// `survivors`. Returns the missing peers.
-Result<std::vector<int>> missing_peers(const fs::path& folder, const std::vector<ProcessLog>& logs,
-                                       bool survivors) {
+/// Checks that the logs belong to one run and contain each node at most once. Returns the peers
+/// without a log.
+Result<std::vector<int>> peers_without_log(const fs::path& folder,
+                                           const std::vector<ProcessLog>& logs) {
   const ProcessLog& first = logs.front();
   const Json &run_id = first.header.at("run_id"), &time = first.header.at("time");
   const bool one_node = first.header.at("config").at("algorithm").at("kind") == "centralized";
@@ -53,17 +55,26 @@ Result<std::vector<int>> missing_peers(const fs::path& folder, const std::vector
   std::vector<int> missing;
   for (int peer = 0; peer < (one_node ? 1 : first.peers); ++peer)
     if (seen[static_cast<std::size_t>(peer)] == 0) missing.push_back(peer);
-  if (!missing.empty() && !survivors)
-    return data_error(
-        fmt::format("in {} the files of {} of {} peers are missing: {}; copy their run folders "
-                    "here, or leave them out (--survivors)",
-                    folder.string(), missing.size(), first.peers, fmt::join(missing, ", ")));
   for (int server = first.peers; server < first.peers + first.servers; ++server)
     if (seen[static_cast<std::size_t>(server)] == 0)
       return data_error(
           fmt::format("in {} the files of server {} are missing; copy its run folder here",
                       folder.string(), server));
   return missing;
+}
+
+/// `open`: the participants of an open run. Else every peer takes part, sooner or later.
+bool took_part(int peer, const std::optional<topology::Participants>& open) {
+  return !open || std::ranges::any_of(open->changes(), [peer](const auto& change) {
+    return std::ranges::binary_search(change.peers, peer);
+  });
+}
+
+Error files_missing(const fs::path& folder, const std::vector<int>& of, int peers) {
+  return data_error(
+      fmt::format("in {} the files of {} of {} peers are missing: {}; copy their run folders here, "
+                  "or leave them out (--survivors)",
+                  folder.string(), of.size(), peers, fmt::join(of, ", ")));
 }
 
 /// Checks that the headers of all logs have the configuration `written`, which was read from the
@@ -194,20 +205,32 @@ bool has_own_data_and_tests(const Config& config) {
   return !file.empty() && train::file_of_peer(file, 0) == file;  // else each peer has its own
 }
 
-/// Rebuilds the setup that the processes ran with, on the CPU. Where the data are the peers' own,
-/// it is that of a process without peers, which knows the test samples and the agreed scales.
-Result<Setup> read_setup(const std::vector<ProcessLog>& logs,
-                         const std::vector<Override>& overrides) {
+/// The configuration that the processes ran with, but for what `overrides` set.
+Result<Config> read_config(const std::vector<ProcessLog>& logs,
+                           const std::vector<Override>& overrides) {
   const ProcessLog& first = logs.front();
   const std::string path = resolved_path(first.path.parent_path(), first.lowest_peer).string();
   GOSSAMER_TRY(const Config written, load_config(path, {}));
   GOSSAMER_TRY_STATUS(check_same_config(written, path, logs));
   GOSSAMER_TRY(Config config, load_config(path, overrides));
-  if (config.shared_hash() != written.shared_hash() || config.run_id() != written.run_id())
-    return invalid_error(
-        fmt::format("--set {}: with this it would be another run than the one in {}",
-                    fmt::join(overrides, " --set "), path));
+  if (config.shared_hash() == written.shared_hash() && config.run_id() == written.run_id())
+    return config;
+  return invalid_error(fmt::format("--set {}: with this it would be another run than the one in {}",
+                                   fmt::join(overrides, " --set "), path));
+}
+
+/// Rebuilds the setup that the processes ran with, on the CPU; `open`: who took part in an open
+/// run. Where the data are the peers' own, it is that of a process without peers, which knows the
+/// test samples and the agreed scales.
+Result<Setup> read_setup(const std::vector<ProcessLog>& logs, Config config,
+                         const std::optional<topology::Participants>& open) {
+  const ProcessLog& first = logs.front();
   config.local.device = "cpu";  // whatever device the peers used
+  const RunOptions run = config.run;
+  if (open) {
+    config.run.participants = open->texts();
+    config.run.open = false;
+  }
   const bool tests_only = has_own_data_and_tests(config);
   std::shared_ptr<Workload> external;
   if (config.model.kind == kExternalModel || (config.shards.partition == "own" && !tests_only)) {
@@ -216,6 +239,7 @@ Result<Setup> read_setup(const std::vector<ProcessLog>& logs,
   LocalRank local_rank;
   if (tests_only) local_rank.hosted = {config.run.peers};
   GOSSAMER_TRY(Setup setup, make_setup(std::move(config), local_rank, std::move(external)));
+  setup.config.run = run;
   if (const Shards unknown = setup.workload->own_shards(); !unknown.empty()) {
     GOSSAMER_TRY(const Shards shards,
                  read_shards(first.path.parent_path(), first.lowest_peer, setup.config.run_id(),
@@ -227,8 +251,9 @@ Result<Setup> read_setup(const std::vector<ProcessLog>& logs,
         log.servers != setup.servers())
       return data_error(fmt::format(
           "{}:1: parameters, peers and servers are {}, {} and {}, but by {} they are {}, {} and {}",
-          log.path.string(), text_of(log.header.at("parameters")), log.peers, log.servers, path,
-          setup.parameters, setup.config.run.peers, setup.servers()));
+          log.path.string(), text_of(log.header.at("parameters")), log.peers, log.servers,
+          resolved_path(first.path.parent_path(), first.lowest_peer).string(), setup.parameters,
+          setup.config.run.peers, setup.servers()));
   return setup;
 }
 
@@ -243,15 +268,23 @@ Result<Json> collect(const fs::path& folder, const std::vector<Override>& overri
     return data_error(
         fmt::format("no log in {} has an end record, for example {}: no process survived",
                     folder.string(), example.string()));
-  GOSSAMER_TRY(const std::vector<int> lost, missing_peers(folder, logs, survivors));
-  GOSSAMER_TRY(const Setup setup, read_setup(logs, overrides));
+  GOSSAMER_TRY(const std::vector<int> missing, peers_without_log(folder, logs));
+  GOSSAMER_TRY(const Config config, read_config(logs, overrides));
+  std::optional<topology::Participants> open;
+  if (config.run.open) {
+    GOSSAMER_TRY(open, open_participants(config.run, logs));
+  }
+  RunTotals totals = totals_of(logs);
+  for (const int peer : missing)
+    (took_part(peer, open) ? totals.lost_peers : totals.unseen_peers).push_back(peer);
+  if (!totals.lost_peers.empty() && !survivors)
+    return files_missing(folder, totals.lost_peers, logs.front().peers);
+  GOSSAMER_TRY(const Setup setup, read_setup(logs, config, open));
   GOSSAMER_TRY(const auto rows, read_rows(setup, logs));
   RowViews views;
   for (const auto& [peer, row] : rows)
     if (!setup.is_server(peer)) views.emplace_back(row);
-  RunTotals totals = totals_of(logs);
-  totals.lost_peers = lost;
-  if (honest_peers(setup, present_workers(setup, totals.rounds, lost)).empty())
+  if (honest_peers(setup, present_workers(setup, totals.rounds, totals.lost_peers)).empty())
     return data_error(fmt::format(
         "{}: all peers whose files are here are hostile (attack.peers), and a summary is about the "
         "others; copy their run folders here",

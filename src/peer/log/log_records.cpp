@@ -8,6 +8,7 @@
 #include <span>
 #include <string_view>
 
+#include "base/id_list.hpp"
 #include "base/printable.hpp"
 
 namespace gossamer::peer {
@@ -37,7 +38,9 @@ enum class FieldType {
   refusals,
   links,
   deviations,
-  distances
+  distances,
+  ids,
+  topology
 };
 
 struct Field {
@@ -86,6 +89,8 @@ constexpr Field kMembership[] = {{"round", FieldType::count},
                                  {"neighbour", FieldType::node_or_null},
                                  {"reachable_peers", FieldType::node_or_null},
                                  {"cause", FieldType::name_or_null}};
+constexpr Field kParticipants[] = {{"participants", FieldType::ids},
+                                   {"topology", FieldType::topology}};
 constexpr Field kDeviations[] = {
     {"round", FieldType::count}, {"peer", FieldType::count}, {"deviations", FieldType::deviations}};
 constexpr Field kEnd[] = {{"reason", FieldType::reason},
@@ -102,7 +107,8 @@ constexpr Field kEnd[] = {{"reason", FieldType::reason},
 constexpr std::string_view kReasons[] = {"finished", "interrupted", "lost_peer", "diverged",
                                          "failed"};
 constexpr const char* kRefusals[] = {"keys", "handshakes", "hellos"};
-constexpr std::string_view kEvents[] = {"link_lost", "link_restored", "reachable", "joined"};
+constexpr std::string_view kEvents[] = {"link_lost", "link_restored", "reachable", "joined",
+                                        "participants"};
 
 bool is_one_of(const Json& value, std::span<const std::string_view> choices) {
   return value.is_string() && std::find(choices.begin(), choices.end(),
@@ -169,6 +175,18 @@ bool is_links(const Json& value) {
   return value.is_null() || (value.is_array() && std::ranges::all_of(value, is_link));
 }
 
+/// Ids as text: "0-3,7".
+bool is_ids(const Json& value) {
+  if (!is_text(value)) return false;
+  const auto ids = parse_ids(value.get_ref<const std::string&>(), "participants");
+  return ids.ok() && ids->back() < static_cast<int>(kMaxPeers);
+}
+
+/// Its edges are pairs of nodes, or not given.
+bool is_topology(const Json& value) {
+  return value.is_object() && value.contains("edge_list") && is_links(value.at("edge_list"));
+}
+
 bool fits(const Json& value, FieldType type) {
   constexpr auto any = std::numeric_limits<std::uint64_t>::max();
   switch (type) {
@@ -193,6 +211,8 @@ bool fits(const Json& value, FieldType type) {
     case FieldType::links: return is_links(value);
     case FieldType::deviations:
       return value.is_array() && std::all_of(value.begin(), value.end(), is_deviation);
+    case FieldType::ids: return is_ids(value);
+    case FieldType::topology: return is_topology(value);
     case FieldType::distances:
       return value.is_array() && value.size() <= kMaxPeers &&
              std::ranges::all_of(value, [](const Json& distance) {
@@ -227,6 +247,8 @@ std::string description(FieldType type) {
     case FieldType::links: return "a list of pairs of nodes, or null";
     case FieldType::deviations: return "a list of round, from and used_round";
     case FieldType::distances: return "a list with a number or null for each peer";
+    case FieldType::ids: return "a list of peers, in the form 0-3,7";
+    case FieldType::topology: return "a topology with its edge_list";
   }
   return {};
 }
@@ -290,6 +312,8 @@ Problem check_record(const Json& record, const std::vector<int>& hosted, std::si
                                               ? std::span<const Field>(kMembership)
                                               : std::span<const Field>(kDeviations);
     if (Problem problem = check_fields(record, fields)) return problem;
+    if (type == "membership" && record.at("event") == "participants")
+      if (Problem problem = check_fields(record, kParticipants)) return problem;
     if (type == "round" && (record.contains("private_steps") || record.contains("epsilon")))
       if (Problem problem = check_fields(record, kPrivacy)) return problem;
     const auto node = record.at(node_field).get<std::uint64_t>();

@@ -279,6 +279,10 @@ Status Recorder::membership(const MembershipMetrics& metrics) {
   record["neighbour"] = metrics.neighbour ? Json(*metrics.neighbour) : Json();
   record["reachable_peers"] = metrics.reachable_peers ? Json(*metrics.reachable_peers) : Json();
   record["cause"] = metrics.cause.empty() ? Json() : Json(metrics.cause);
+  if (!metrics.participants.empty()) {
+    record["participants"] = metrics.participants;
+    record["topology"] = metrics.topology;
+  }
   return write(record);
 }
 

@@ -44,10 +44,12 @@ struct MembershipMetrics {
       0;  ///< link_lost, reachable: the current one; else the first with the change
   int peer = 0;
   double seconds = 0;
-  std::string event;                   ///< link_lost | link_restored | reachable | joined
-  std::optional<int> neighbour;        ///< link_lost, link_restored: the other end of the link
+  std::string event;             ///< link_lost | link_restored | reachable | joined | participants
+  std::optional<int> neighbour;  ///< link_lost, link_restored: the other end of the link
   std::optional<int> reachable_peers;  ///< reachable, joined: their number, this peer included
   std::string cause = {};              ///< link_lost: why
+  std::string participants = {};  ///< participants: the ids of those that take part from then on
+  Json topology = {};             ///< participants: participants_topology()
 };
 
 /// The deviations from W in the mix of a hosted peer.
@@ -105,8 +107,8 @@ class Recorder {
   /// Writes the record of a node, and that of the network after the last node's. Errors (data) name
   /// the file, here and below.
   Status round(const RoundMetrics& metrics);
-  /// Writes that a link was lost or restored, that the number of reachable peers changed, or that a
-  /// peer joined the running network.
+  /// Writes that a link was lost or restored, that the number of reachable peers changed, that a
+  /// peer joined the running network, or that other peers take part.
   Status membership(const MembershipMetrics& metrics);
   /// Writes the deviations of a mix, in several records if there are many. Called after each round
   /// with deviations, so that they do not accumulate in memory.

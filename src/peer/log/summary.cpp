@@ -128,7 +128,8 @@ std::string deviations_text(const Json& deviations) {
 }  // namespace
 
 Json make_summary(const Setup& setup, const RunTotals& totals, const RowViews& all_rows) {
-  const std::vector<int> all = without(first_ids(setup.workers()), totals.lost_peers),
+  const std::vector<int> all = without(without(first_ids(setup.workers()), totals.lost_peers),
+                                       totals.unseen_peers),
                          present = present_workers(setup, totals.rounds, totals.lost_peers),
                          honest = honest_peers(setup, present);
   std::vector<std::string> hashes;

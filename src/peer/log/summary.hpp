@@ -37,6 +37,8 @@ struct RunTotals {
   std::uint64_t bytes_sent = 0;
   std::vector<double> train_losses;  ///< last recorded one of each worker; NaN if there is none
   std::vector<int> lost_peers = {};  ///< peers whose rows are missing
+  /// Peers of an open run that have none, because they took part in no round.
+  std::vector<int> unseen_peers = {};
   /// Of each worker, as its log has it, for a workload that cannot evaluate the rows; or empty.
   std::vector<train::Evaluation> evaluations = {};
   std::vector<double> epsilons = {};  ///< of each worker; empty: gradients are not private
@@ -53,9 +55,9 @@ std::vector<int> honest_peers(const Setup& setup, const std::vector<int>& nodes)
 std::vector<int> present_workers(const Setup& setup, gossip::Round rounds,
                                  const std::vector<int>& lost);
 
-/// `rows`: the final parameters of all workers that are not lost, in their order and in host
-/// memory. The metrics of models are those of honest workers that took part in the last round, of
-/// which there is one at least.
+/// `rows`: the final parameters of all workers that are neither lost nor unseen, in their order and
+/// in host memory. The metrics of models are those of honest workers that took part in the last
+/// round, of which there is one at least.
 Json make_summary(const Setup& setup, const RunTotals& totals, const RowViews& rows);
 
 /// The numbers of peers, servers and parameters, which a caller can check before a run.

@@ -26,24 +26,47 @@ Json report_json(const topology::TopologyReport& report) {
   return json;
 }
 
-Json edge_list(const topology::MixingSchedule& schedule, const topology::TopologyReport& report) {
-  if (report.edges > kMaxEdges) return {};
-  std::set<std::pair<int, int>> edges;
-  const std::vector<const topology::MixingSchedule*> parts = schedule.parts();
-  for (std::size_t k = 0; k < parts.size(); ++k) {
-    const std::vector<int>& ids = schedule.participants().changes()[k].peers;
-    for (int t = 0; t < std::max(1, parts[k]->period()); ++t) {
-      const auto matrix = parts[k]->at(static_cast<topology::Round>(t));
-      for (int i = 0; i < matrix->peers(); ++i)
-        for (int j : matrix->out_neighbours(i))
-          if (!report.symmetric || i < j)
-            edges.emplace(ids[static_cast<std::size_t>(i)], ids[static_cast<std::size_t>(j)]);
-    }
+namespace {
+
+using Edges = std::set<std::pair<int, int>>;
+
+/// Adds the edges between participants with these ids, of any round of the period.
+void add_edges(const topology::MixingSchedule& part, const std::vector<int>& ids, bool symmetric,
+               Edges& edges) {
+  for (int t = 0; t < std::max(1, part.period()); ++t) {
+    const auto matrix = part.at(static_cast<topology::Round>(t));
+    for (int i = 0; i < matrix->peers(); ++i)
+      for (int j : matrix->out_neighbours(i))
+        if (!symmetric || i < j)
+          edges.emplace(ids[static_cast<std::size_t>(i)], ids[static_cast<std::size_t>(j)]);
   }
+}
+
+Json list_of(const Edges& edges) {
   if (edges.size() > static_cast<std::size_t>(kMaxEdges)) return {};
   Json list = Json::array();
   for (const auto& [i, j] : edges) list.push_back({i, j});
   return list;
+}
+
+}  // namespace
+
+Json edge_list(const topology::MixingSchedule& schedule, const topology::TopologyReport& report) {
+  if (report.edges > kMaxEdges) return {};
+  Edges edges;
+  const std::vector<const topology::MixingSchedule*> parts = schedule.parts();
+  for (std::size_t k = 0; k < parts.size(); ++k)
+    add_edges(*parts[k], schedule.participants().changes()[k].peers, report.symmetric, edges);
+  return list_of(edges);
+}
+
+Json participants_topology(const topology::MixingSchedule& part, const std::vector<int>& ids,
+                           const topology::TopologyReport& report) {
+  Json json = report_json(report);
+  Edges edges;
+  if (report.edges <= kMaxEdges) add_edges(part, ids, report.symmetric, edges);
+  json["edge_list"] = report.edges <= kMaxEdges ? list_of(edges) : Json();
+  return json;
 }
 
 Json topology_json(const Setup& setup) {

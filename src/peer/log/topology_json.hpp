@@ -22,4 +22,9 @@ inline constexpr std::int64_t kMaxEdges = 100000;
 /// i < j if the schedule is symmetric. Null if there are more than kMaxEdges.
 Json edge_list(const topology::MixingSchedule& schedule, const topology::TopologyReport& report);
 
+/// Of one of MixingSchedule::parts(), of participants with these ids: its report, and its edges as
+/// edge_list() has them.
+Json participants_topology(const topology::MixingSchedule& part, const std::vector<int>& ids,
+                           const topology::TopologyReport& report);
+
 }  // namespace gossamer::peer

@@ -6,8 +6,10 @@
 #include <memory>
 #include <utility>
 
+#include "base/id_list.hpp"
 #include "gossip/process/options.hpp"
 #include "net/options.hpp"
+#include "peer/log/topology_json.hpp"
 #include "peer/setup/virtual_network.hpp"
 
 namespace gossamer::peer {
@@ -41,7 +43,9 @@ Host::Host(const Setup& setup, gossip::Scheduler& scheduler, gossip::Executor& e
       log_(setup, scheduler, recorder, request_.hosted, request_.ports, request_.remote_traffic,
            [this](Error error) { fail(std::move(error)); }),
       compute_(scheduler, executor, *setup.device, setup.workload->trainer(), step_times(setup)),
-      rounds_(*setup.schedule),
+      changing_(setup.schedule->copy_if_open()),
+      participants_(setup.schedule->participants().at(0).peers),
+      rounds_(changing_ ? *changing_ : *setup.schedule),
       group_(group_request(), *this,
              [this](Error error) { fail(with_advice(setup_, std::move(error))); }) {
   group_.connect_hosted([this](int from, int to) -> std::unique_ptr<gossip::Link> {
@@ -63,6 +67,7 @@ Host::Host(const Setup& setup, gossip::Scheduler& scheduler, gossip::Executor& e
     options.on_event = [this, node](const gossip::Membership::Event& event) {
       log_.record(node, event);
     };
+    options.changing = changing_.get();
     return options;
   });
 }
@@ -148,9 +153,31 @@ bool Host::joined(gossip::PeerEngine& engine) {
       return false;
     }
   }
+  if (!record_participants(engine)) return false;
   const auto reachable =
       static_cast<int>(engine.membership().flooding().table().reachable().size());
   log_.record({engine.round(), engine.id(), 0, "joined", std::nullopt, reachable, {}});
+  return !error_;
+}
+
+/// Of an open run: the peer's next round has other participants than the last.
+bool Host::record_participants(gossip::PeerEngine& engine) {
+  if (!changing_) return true;
+  const topology::Participants& participants = changing_->participants();
+  const std::size_t index = participants.index_at(engine.round());
+  const topology::ParticipantChange& change = participants.changes()[index];
+  if (change.peers == std::exchange(participants_, change.peers)) return true;
+  const topology::MixingSchedule& part = *changing_->parts()[index];
+  const auto report = setup_.examine(part);
+  if (!report.ok()) {
+    fail(report.error());
+    return false;
+  }
+  const gossip::Round since = std::max(change.first, first_round_);
+  MembershipMetrics metrics{since, engine.id(), 0, "participants", {}, {}};
+  metrics.participants = ids_text(change.peers);
+  metrics.topology = participants_topology(part, change.peers, *report);
+  log_.record(std::move(metrics));
   return !error_;
 }
 
@@ -161,7 +188,7 @@ bool Host::after_round(gossip::PeerEngine& engine) {
     return false;
   }
   if (!was_interrupted() && request_.interrupted()) group_.interrupt();
-  return log_.record_deviations(engine);
+  return log_.record_deviations(engine) && record_participants(engine);
 }
 
 gossip::task<void> Host::completed(gossip::PeerEngine& engine) {

@@ -21,6 +21,7 @@
 #include "peer/runtime/join_watch.hpp"
 #include "peer/setup/setup.hpp"
 #include "peer/watch/link_traffic.hpp"
+#include "topology/participants/changing_schedule.hpp"
 #include "topology/recent_rounds.hpp"
 
 namespace gossamer::peer {
@@ -104,6 +105,7 @@ class Host final : private gossip::EngineHooks {
   gossip::GroupRequest group_request();
   Status restore(gossip::PeerEngine& engine, gossip::Round round, const SavedStates::Node& saved);
   Status restore_workload(gossip::PeerEngine& engine, const SavedStates::Node& saved);
+  bool record_participants(gossip::PeerEngine& engine);
   NodeSnapshot snapshot(gossip::PeerEngine& engine);
   std::uint64_t node_steps() const;
 
@@ -113,6 +115,8 @@ class Host final : private gossip::EngineHooks {
   HostRequest request_;
   HostLog log_;
   gossip::Compute compute_;
+  std::unique_ptr<topology::ChangingSchedule> changing_;  ///< of an open run
+  std::vector<int> participants_;                         ///< as the log of an open run has them
   topology::RecentRounds rounds_;
   gossip::PeerGroup group_;
   std::vector<std::unique_ptr<JoinWatch>> watches_;

@@ -7,6 +7,7 @@
 #include "net/run/id_claim.hpp"
 #include "peer/setup/credentials.hpp"
 #include "peer/setup/hosted_ids.hpp"
+#include "topology/participants/participants.hpp"
 
 namespace gossamer::peer {
 
@@ -27,6 +28,11 @@ Result<NetworkIds> find_network_ids(const Config& config, const NetworkIdsReques
   claim.options = options;
   claim.run_id = config.run_id();
   claim.nodes = nodes;
+  if (config.run.open) {
+    GOSSAMER_TRY(const auto participants, topology::Participants::parse_open(
+                                              config.run.participants, nodes, "run.participants"));
+    claim.first = participants.at(0).peers;
+  }
   claim.message = request.message;
   claim.stopped = request.stopped;
   GOSSAMER_TRY(net::ClaimedId claimed, net::claim_id(claim));

@@ -27,7 +27,10 @@ Error cannot_join(const Setup& setup) {
 }
 
 const char* name_of(int signal) {
-  return signal == SIGTERM ? "SIGTERM" : signal == SIGHUP ? "SIGHUP" : "SIGINT";
+  return signal == SIGTERM   ? "SIGTERM"
+         : signal == SIGHUP  ? "SIGHUP"
+         : signal == SIGUSR1 ? "SIGUSR1"
+                             : "SIGINT";
 }
 
 }  // namespace
@@ -35,6 +38,8 @@ const char* name_of(int signal) {
 Status run_networked(const Setup& setup, const NetworkRunRequest& request) {
   GOSSAMER_TRY_STATUS(check_ids(setup.config, request.hosted));
   GOSSAMER_TRY_STATUS(check_addresses(setup));
+  if (setup.config.run.open && request.hosted.size() > 1)
+    return invalid_error("run.open: each process has one peer; give one id");
   GOSSAMER_TRY_STATUS(net::validate(setup.config.net, setup.nodes(), request.hosted));
   GOSSAMER_TRY(std::optional<net::Credentials> credentials,
                load_credentials(setup.config.net, request.hosted));
@@ -117,6 +122,11 @@ net::NetworkSetup NetworkRun::network_setup() {
   network.hosted = request_.hosted;
   network.listening = request_.listening;
   network.pairs = pairs_;
+  if (const topology::Participants& begin = setup_.schedule->participants(); begin.is_open()) {
+    for (const auto& [here, there] : pairs_)
+      if (!begin.takes_part(there, 0)) network.newcomers.insert(there);
+    network.joins_later = !begin.takes_part(request_.hosted.front(), 0);
+  }
   network.shared_memory = shared_memory_;
   network.message = request_.message;
   network.fault = [this](const Error& error) { host_->fail(error); };
@@ -152,6 +162,9 @@ Status NetworkRun::make_network() {
   };
   host_->group().exchange().faults().on_overdue = [this](int here, int there, const Error& why) {
     network_->end_link(here, there, net::Network::Blame::overdue, why);
+  };
+  host_->group().exchange().faults().on_parted = [this](int here, int there) {
+    network_->end_link(here, there, net::Network::Blame::left, {ErrorKind::lost_peer, {}});
   };
   host_->group().exchange().faults().on_reset = [this](int here, int there, const Error& why) {
     if (host_->group().hosts(there))
@@ -344,8 +357,19 @@ void NetworkRun::report_refused() const {
 
 void NetworkRun::on_signal(int signal) {
   if (signal == SIGHUP && members_watch_) return members_watch_->reload();
+  if (signal == SIGUSR1 && setup_.config.run.open) return leave_for_good();
   fail({ErrorKind::interrupted, fmt::format("peer {} was stopped by its operator ({})",
                                             fmt::join(request_.hosted, ", "), name_of(signal))});
+}
+
+/// The peer goes on until the round from which on the others know that it takes no part.
+void NetworkRun::leave_for_good() {
+  const int peer = request_.hosted.front();
+  const bool leaves = !host_->error() && host_->group().engine(peer).membership().leave();
+  if (!leaves)
+    request_.message(fmt::format(
+        "peer {} does not leave: it takes no part, leaves already, or no other peer would stay",
+        peer));
 }
 
 /// Closes the connections without a word where the others continue after a loss; else they are

@@ -89,6 +89,7 @@ class NetworkRun {
 
   void fail(Error error);
   void on_signal(int signal);
+  void leave_for_good();
   void withdraw();
   void report_refused() const;
   Pairs connected(Pairs pairs) const;

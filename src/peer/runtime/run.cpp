@@ -40,6 +40,9 @@ std::optional<Error> early_end(const Setup& setup, Host& host) {
 }  // namespace
 
 Result<RunOutcome> run(const Setup& setup, RunRequest request) {
+  if (setup.config.run.open)
+    return invalid_error(
+        "run.open: peers join and leave a network; start a process for each with gossamer peer");
   LinkTraffic traffic;
   HostRequest host_request;
   host_request.hosted = first_ids(setup.nodes());

@@ -31,8 +31,12 @@ Result<StartAgreement> StartAgreement::make(const Setup& setup, const std::vecto
   const auto needs_no_state = [&setup, hosted](gossip::Round round) {
     return setup.counted(hosted, round).empty();
   };
-  StartAgreement agreement(setup,
-                           StartRoundAgreement(hosted, setup.nodes(), rounds, needs_no_state),
+  // Peers that join later have no state that counts, and no process that could say so.
+  std::vector<int> known = hosted;
+  const topology::Participants& participants = setup.schedule->participants();
+  for (int peer = 0; participants.is_open() && peer < setup.workers(); ++peer)
+    if (!participants.takes_part(peer, 0)) known.push_back(peer);
+  StartAgreement agreement(setup, StartRoundAgreement(known, setup.nodes(), rounds, needs_no_state),
                            std::max(steps_to_reach_all(setup), 1));
   if (Shards own = setup.workload->own_shards(); !own.empty()) {
     GOSSAMER_TRY(agreement.shards_,

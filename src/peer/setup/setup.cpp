@@ -62,6 +62,19 @@ SharedMemory* Setup::share_rows() const {
   return shares ? device->share() : nullptr;
 }
 
+Result<topology::TopologyReport> Setup::examine(const topology::MixingSchedule& part) const {
+  const std::size_t words = codec->words(parameters);  // of an encoded row
+  const auto max_sent = [this, words](const topology::MixingMatrix& w) {
+    const auto loads = algorithm->communication(*schedule, w, words);
+    std::uint64_t max = 0;
+    const int peers = std::min(workers(), w.peers());
+    for (int i = 0; i < peers; ++i) max = std::max(max, gossip::values_sent(loads, i));
+    return max;
+  };
+  return topology::examine(part, schedule_request(config, *algorithm), parameters,
+                           topology::Effort::quick, max_sent);
+}
+
 std::string Setup::model_hash() const {
   std::string text = fmt::format("row {}", parameters);
   for (const train::ParameterBlock& block : workload->spec().blocks)
@@ -75,11 +88,9 @@ std::string Setup::configuration_hash() const {
 
 topology::ScheduleRequest schedule_request(const Config& config,
                                            const gossip::Algorithm& algorithm) {
-  topology::ScheduleRequest request{config.topology.kind,
-                                    config.topology.values,
-                                    config.topology.weights,
-                                    {config.run.peers, config.run.seed},
-                                    config.run.participants};
+  topology::ScheduleRequest request{config.topology.kind,    config.topology.values,
+                                    config.topology.weights, {config.run.peers, config.run.seed},
+                                    config.run.participants, config.run.open};
   if (algorithm.requirements().stochastic == topology::Stochastic::columns)
     request.weights.automatic = "out_degree";
   return request;
@@ -120,18 +131,8 @@ Result<Setup> make_setup(Config config, LocalRank local_rank, std::shared_ptr<Wo
   GOSSAMER_TRY_STATUS(check_optimizer(setup));
   GOSSAMER_TRY_STATUS(check_data_weights(setup));
   GOSSAMER_TRY_STATUS(check_virtual_time(setup));
-  const std::size_t words = setup.codec->words(setup.parameters);  // of an encoded row
-  const auto max_sent = [&setup, words](const topology::MixingMatrix& w) {
-    const auto loads = setup.algorithm->communication(*setup.schedule, w, words);
-    std::uint64_t max = 0;
-    const int peers = std::min(setup.workers(), w.peers());
-    for (int i = 0; i < peers; ++i) max = std::max(max, gossip::values_sent(loads, i));
-    return max;
-  };
   for (const topology::MixingSchedule* part : setup.schedule->parts()) {
-    GOSSAMER_TRY(
-        topology::TopologyReport report,
-        topology::examine(*part, request, setup.parameters, topology::Effort::quick, max_sent));
+    GOSSAMER_TRY(topology::TopologyReport report, setup.examine(*part));
     setup.reports.push_back(std::move(report));
   }
   GOSSAMER_TRY_STATUS(check_matrix(setup));

@@ -77,6 +77,8 @@ struct Setup {
   /// read them. Null: net.shared_memory is off, the policy is not sync, or the device or the system
   /// has none. Under another policy a process would wait for a slower one until that has mixed.
   SharedMemory* share_rows() const;
+  /// What the log reports of the topology of some participants (MixingSchedule::parts()).
+  Result<topology::TopologyReport> examine(const topology::MixingSchedule& part) const;
   /// Hash of the names and shapes of the tensors. Peers with the same hash can exchange rows.
   std::string model_hash() const;
   /// Hash of the shared configuration and of the content of the data set. Reads all of the data.

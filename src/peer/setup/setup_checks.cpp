@@ -25,6 +25,36 @@ Status check_eigenvalues(const Setup& setup, double above) {
                   setup.report().weights, ends->low));
 }
 
+/// What an open run needs beside that: neighbours that keep in step, and a state that is not saved.
+Status check_open(const Config& config, const topology::MixingSchedule& schedule) {
+  const gossip::Policy policy = config.exchange.kind();
+  if (policy != gossip::Policy::sync && policy != gossip::Policy::stale)
+    return invalid_error(fmt::format(
+        "run.open: under '{}' neighbours may be any number of rounds apart, so no round "
+        "is known from which on others take part; set algorithm.policy = sync or stale",
+        config.exchange.policy));
+  if (schedule.longest_period() == 0)
+    return invalid_error(
+        fmt::format("run.open: neighbours on '{}', whose rounds are drawn, may be any number of "
+                    "rounds apart; choose a topology with a period (ring, base, exponential)",
+                    config.topology.kind));
+  if (config.net.on_loss != "continue")
+    return invalid_error("run.open: needs net.on_loss = continue");
+  if (config.mixing.kind != "mean")
+    return invalid_error("run.open: goes with mixing.rule = mean only");
+  if (!config.attack.options.peers.empty())
+    return invalid_error("run.open: goes without attack.peers");
+  if (config.checkpoint.every > 0)
+    return invalid_error(
+        "run.open: checkpoints do not hold which peers take part; set checkpoint.every = 0");
+  if (config.shards.partition == "own")
+    return invalid_error(
+        "run.open: with data.partition = own all processes agree on all shards at the start; "
+        "choose "
+        "another partition");
+  return {};
+}
+
 /// Peers can join and leave where the algorithm mixes and tolerates the loss of peers.
 Status check_participants(const Config& config, const gossip::AlgorithmRequirements& needs,
                           const topology::Participants& participants) {
@@ -113,6 +143,7 @@ Status check_algorithm(const Config& config, const gossip::Algorithm& algorithm,
         "means others, or algorithm.kind = dpsgd",
         name));
   GOSSAMER_TRY_STATUS(check_participants(config, needs, schedule.participants()));
+  if (config.run.open) GOSSAMER_TRY_STATUS(check_open(config, schedule));
   if (config.run.init == "different" && needs.common_start)
     return invalid_error(
         fmt::format("run.init: '{}' needs the same initial parameters at all peers; set run.init = "

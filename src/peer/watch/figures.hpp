@@ -13,6 +13,7 @@ inline constexpr double kNotKnown = std::numeric_limits<double>::quiet_NaN();
 
 enum class NodeStatus {
   unknown,  ///< there is no record of it yet
+  absent,   ///< takes no part in the newest round
   training,
   joined,    ///< trains, after it joined the running network
   lost,      ///< every neighbour that trains has lost its link to the node

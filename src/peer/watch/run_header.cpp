@@ -71,8 +71,11 @@ topology::Participants participants_of(const Json& header, int peers) {
   if (found == run->end() || !found->is_array() || !std::ranges::all_of(*found, is_text) ||
       found->size() > kMostIds / static_cast<std::size_t>(peers))
     return all;
-  const auto read =
-      topology::Participants::parse(found->get<std::vector<std::string>>(), peers, "the header");
+  const auto texts = found->get<std::vector<std::string>>();
+  const auto open = run->find("open");
+  const auto read = open != run->end() && *open == Json(true)
+                        ? topology::Participants::parse_open(texts, peers, "the header")
+                        : topology::Participants::parse(texts, peers, "the header");
   return read.ok() ? read.value() : all;
 }
 

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cmath>
 
+#include "base/id_list.hpp"
 #include "peer/log/log_records.hpp"
 #include "peer/log/metrics.hpp"
 #include "peer/watch/run_header.hpp"
@@ -37,6 +38,9 @@ std::string sentence(const Json& record, const std::string& event) {
                        count(record, "round"));
   if (event == "reachable")
     return fmt::format("reaches {} peers", count(record, "reachable_peers"));
+  if (event == "participants")
+    return fmt::format("mixes with peers {} from round {} on",
+                       record["participants"].get<std::string>(), count(record, "round"));
   return fmt::format("joined the running network in round {}", count(record, "round"));
 }
 
@@ -62,6 +66,7 @@ void RunView::reset() {
   run_ = nullptr;
   end_ = Json();
   honest_.clear(), neighbours_.clear(), nodes_.clear();
+  newest_round_ = 0;
   rounds_ = {};
   links_ = {};
   events_.clear(), running_.clear();
@@ -92,6 +97,7 @@ Status RunView::begin(const Json& header) {
   }
   running_.insert(hosted.begin(), hosted.end());
   for (const int node : hosted) nodes_[static_cast<std::size_t>(node)].begun = true;
+  update_absences(newest_round_);
   for (NodeFigures& node : nodes_) node.changed = version_;
   return {};
 }
@@ -131,8 +137,10 @@ void RunView::add_node(const Json& record, int node) {
   figures.train_seconds = number(record, "train_seconds");
   figures.wait_seconds = number(record, "wait_seconds");
   if (record.contains("mix_seconds")) figures.mix_seconds = number(record, "mix_seconds");
+  update_absences(std::max(newest_round_, figures.round));
   const bool trained = trains(node);
-  if (figures.state != NodeStatus::joined && figures.state != NodeStatus::lost)
+  if (figures.state != NodeStatus::joined && figures.state != NodeStatus::lost &&
+      figures.state != NodeStatus::absent)
     figures.state = NodeStatus::training;
   if (!trained && node < peers_ && links_.any_lost() && !neighbours_.empty())
     for (const int peer : neighbours_[static_cast<std::size_t>(node)]) update_state(peer);
@@ -259,6 +267,7 @@ void RunView::add_membership(const Json& record) {
     nodes_.at(static_cast<std::size_t>(peer)).state = NodeStatus::joined;
     nodes_[static_cast<std::size_t>(peer)].changed = version_;
   }
+  if (event == "participants") set_participants(record);
   if (!event.starts_with("link_") || !record["neighbour"].is_number()) return;
   const auto neighbour = count(record, "neighbour");
   if (neighbour >= static_cast<std::uint64_t>(peers_) || peer >= peers_) return;
@@ -266,6 +275,44 @@ void RunView::add_membership(const Json& record) {
   links_.add_change(count(record, "round"), peer, static_cast<int>(neighbour), lost);
   set_link(peer, static_cast<int>(neighbour), lost,
            record["cause"].is_string() ? record["cause"].get<std::string>() : "");
+}
+
+/// Of an open run. Each process says so of the rounds that its peer does.
+void RunView::set_participants(const Json& record) {
+  const auto ids = parse_ids(record["participants"].get<std::string>(), "participants");
+  if (!participants_.is_open() || !ids.ok() || ids->back() >= peers_) return;
+  const std::uint64_t first = count(record, "round");
+  const auto known = participants_.changes();
+  std::vector<topology::ParticipantChange> changes(known.begin() + 1, known.end());
+  const auto place =
+      std::ranges::lower_bound(changes, first, {}, &topology::ParticipantChange::first);
+  if (place != changes.end() && place->first == first) place->peers = *ids;
+  else changes.insert(place, {first, *ids});
+  participants_.set_changes(changes);
+  update_absences(std::max(newest_round_, first));
+  const Json& edges = record["topology"]["edge_list"];
+  if (participants_.changes().back().first > first || !run_->contains("topology")) return;
+  Json run = *run_;
+  run["topology"]["edge_list"] = edges;
+  run_ = std::make_shared<const Json>(checked_header(std::move(run)));
+  neighbours_ = neighbours_of(*run_, peers_);
+  began_ = rounds_changed_ = version_;  // clients draw the graph anew
+}
+
+/// `round`: the newest of all nodes.
+void RunView::update_absences(std::uint64_t round) {
+  newest_round_ = round;
+  if (participants_.are_all()) return;
+  const std::vector<int>& present = participants_.at(round).peers;
+  for (int peer = 0; peer < peers_; ++peer) {
+    NodeFigures& figures = nodes_[static_cast<std::size_t>(peer)];
+    const bool absent = !std::ranges::binary_search(present, peer);
+    const bool ended =
+        figures.state == NodeStatus::finished || figures.state == NodeStatus::stopped;
+    if (ended || absent == (figures.state == NodeStatus::absent)) continue;
+    figures.state = absent ? NodeStatus::absent : NodeStatus::unknown;
+    figures.changed = version_;
+  }
 }
 
 void RunView::set_other_link(int end, int neighbour, bool lost) {
@@ -295,7 +342,9 @@ bool RunView::trains(int node) const {
 void RunView::update_state(int node) {
   const auto index = static_cast<std::size_t>(node);
   NodeFigures& figures = nodes_[index];
-  if (figures.state == NodeStatus::finished || figures.state == NodeStatus::stopped) return;
+  if (figures.state == NodeStatus::finished || figures.state == NodeStatus::stopped ||
+      figures.state == NodeStatus::absent)
+    return;
   int witnesses = 0, losses = 0;
   if (!neighbours_.empty())
     for (const int peer : neighbours_[index])

@@ -81,6 +81,8 @@ class RunView {
   void add_traffic(int peer, const Json& sent);
   void add_network(const Json& record);
   void add_membership(const Json& record);
+  void set_participants(const Json& record);
+  void update_absences(std::uint64_t round);
   void add_end(const Json& record, const std::vector<int>& hosted);
   void add_sketch(RoundHistory::Round& kept, const std::string& text, int peer);
   void set_distances(RoundHistory::Round& kept, const std::vector<double>& distances);
@@ -102,6 +104,7 @@ class RunView {
   int peers_ = 0;
   std::vector<int> honest_;
   topology::Participants participants_{1};
+  std::uint64_t newest_round_ = 0;            ///< of all nodes
   std::vector<std::vector<int>> neighbours_;  ///< by peer; empty where edges are not known
   std::vector<NodeFigures> nodes_;            ///< peers, then servers
   RoundHistory rounds_;

@@ -33,6 +33,7 @@ void append(std::string& text, std::string_view value) { append(text, std::strin
 std::string_view name_of(NodeStatus state) {
   switch (state) {
     case NodeStatus::unknown: return "unknown";
+    case NodeStatus::absent: return "absent";
     case NodeStatus::training: return "training";
     case NodeStatus::joined: return "joined";
     case NodeStatus::lost: return "lost";

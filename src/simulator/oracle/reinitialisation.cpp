@@ -13,7 +13,8 @@ namespace {
 void check_causes(const TraceIndex& index, Checks& checks) {
   const auto n = static_cast<Round>(index.peers());
   std::set<Round> due;
-  for (const LinkRecord& link : index.trace.links) due.insert(link.round + n);
+  for (const LinkRecord& link : index.trace.links)
+    if (!link.parted) due.insert(link.round + n);
   for (int a = 0; a < index.incarnations() && !index.links().any_restored(); ++a)
     for (const RoundRecord& record : index.incarnation(a).rounds)
       if (record.reinitialised)

@@ -171,6 +171,8 @@ void draw_open(Scenario& s) {
     if (draw.chance(share)) first.push_back(i);
   own.participants = {ids_text(first)};
   own.placement = first_ids(s.peers);
+  RandomStream others(s.seed, kNoPeer, Purpose::scenario, 13);
+  Draws back(others);
   own.faults.clear();
   const auto protocol = build_protocol(own);
   if (!protocol.ok()) return;
@@ -183,9 +185,13 @@ void draw_open(Scenario& s) {
     const double at = draw.real(0, most);
     if (arrives)
       own.faults.push_back(to_string({.kind = FaultKind::arrive, .at = at, .process = i}));
-    if (i > 0 && draw.chance(0.25))
-      own.faults.push_back(
-          to_string({.kind = FaultKind::leave, .at = draw.real(at, most), .process = i}));
+    if (i == 0 || !draw.chance(0.25)) continue;
+    const double leaves = draw.real(at, most);
+    own.faults.push_back(to_string({.kind = FaultKind::leave, .at = leaves, .process = i}));
+    if (back.chance(0.3))
+      own.faults.push_back(to_string({.kind = FaultKind::arrive,
+                                      .at = back.real(leaves, own.rounds * round_seconds(s)),
+                                      .process = i}));
   }
   s = own;
 }

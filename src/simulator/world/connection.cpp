@@ -43,7 +43,7 @@ void Connection::set_blocked(int from, bool blocked) {
   if (!blocked) wire(from).deliver_arrived();
 }
 
-void Connection::record(int end, bool restored) {
+void Connection::record(int end, bool restored, bool parted) {
   const End& here = end_of(end);
   const End& there = other(end);
   end_of(end).recorded_lost = !restored;
@@ -51,7 +51,7 @@ void Connection::record(int end, bool restored) {
   // A peer that joins anew has the links of its earlier incarnation reset.
   if (here.incarnation == world_.recorder().incarnation_of(end))
     world_.recorder().trace().links.push_back(
-        {restored, here.incarnation, there.incarnation, number_, round, world_.now()});
+        {restored, here.incarnation, there.incarnation, number_, round, world_.now(), parted});
   world_.recorder().log_event(fmt::format("peer {}, in round {}: the link to peer {} is {}", end,
                                           round, there.peer, restored ? "restored" : "lost"));
   world_.recorder().add_to_hash(
@@ -82,7 +82,10 @@ void Connection::lose(int end, const std::string& why, bool truncates) {
   if (end == ends_[0].peer) redial_later();
 }
 
-void Connection::process_ended(int end, bool resets) { take_down(end, resets, resets); }
+void Connection::process_ended(int end, bool resets) {
+  take_down(end, resets, resets);
+  end_of(end).closes = false;
+}
 
 void Connection::close(int end) {
   end_of(end).closes = true;
@@ -97,6 +100,14 @@ bool Connection::may_exit(int end) const {
 void Connection::close_received(int end) {
   end_of(end).peer_closed = true;
   if (!closes(end)) world_.process_of(end).engine(end).membership().on_peer_left(other(end).peer);
+}
+
+void Connection::part(int end) {
+  if (!end_of(end).peer_closed) return;
+  take_down(end, true, false);
+  if (!end_of(end).recorded_lost) record(end, false, true);
+  end_of(end).peer_closed = false;
+  redial_later();
 }
 
 void Connection::begin_down() {
@@ -127,8 +138,8 @@ void Connection::dial() {
 bool Connection::accepts() const {
   for (const End& end : ends_) {
     const Process& process = world_.process_of(end.peer);
-    if (end.state != State::down || end.path.blocks > 0 || !process.alive() || process.paused() ||
-        process.done())
+    if (end.state != State::down || end.peer_closed || end.path.blocks > 0 || !process.alive() ||
+        process.paused() || process.done())
       return false;
   }
   return true;

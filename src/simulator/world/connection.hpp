@@ -65,6 +65,8 @@ class Connection {
   bool may_exit(int end) const;
   /// The close frame of its partner has arrived at peer `end`.
   void close_received(int end);
+  /// After that: peer `end` needs the partner no more, which may start again.
+  void part(int end);
 
  private:
   class Gate;
@@ -87,7 +89,7 @@ class Connection {
   const End& end_of(int peer) const { return ends_[peer == ends_[0].peer ? 0 : 1]; }
   End& other(int peer) { return ends_[peer == ends_[0].peer ? 1 : 0]; }
   bool take_down(int end, bool resets, bool truncates);
-  void record(int end, bool restored);
+  void record(int end, bool restored, bool parted = false);
   bool accepts() const;
   void dial();
   void accept();

@@ -19,7 +19,7 @@ Process::~Process() = default;
 
 void Process::start() {
   GOSSAMER_CHECK(!runtime_, "a process is started that has not ended");
-  paused_ = interrupted_ = false;
+  paused_ = closes_ = interrupted_ = false;
   runtime_ = std::make_unique<Runtime>(world_, plan_, lead_, hooks_);
   if (plan_.saves_states) world_.disks().storage().start(number_, plan_.hosted);
   const auto& resumption = world_.recorder().trace().resumption;

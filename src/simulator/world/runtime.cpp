@@ -144,6 +144,9 @@ void Runtime::tolerate_loss() {
   group_.exchange().faults().on_reset = [this](int here, int there, const Error& why) {
     scheduler_.after(Time(0), [this, here, there, why] { reset_link(here, there, why.message); });
   };
+  group_.exchange().faults().on_parted = [this](int here, int there) {
+    world_.connections().between(here, there).part(here);
+  };
   for (const int peer : group_.hosted())
     for (const int to : (*partners)[static_cast<std::size_t>(peer)])
       if (!group_.hosts(to))

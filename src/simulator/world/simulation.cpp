@@ -42,7 +42,8 @@ std::uint64_t hash_of(const std::vector<Trace>& parts) {
 
 /// Nothing was lost, and all peers did all rounds, or stopped.
 bool is_undisturbed(const Trace& trace) {
-  return trace.links.empty() && std::ranges::all_of(trace.incarnations, [](const auto& each) {
+  return std::ranges::all_of(trace.links, &LinkRecord::parted) &&
+         std::ranges::all_of(trace.incarnations, [](const auto& each) {
            return (each.alive && each.finished) || each.stopped;
          });
 }
@@ -90,7 +91,7 @@ Outcome simulate(const Scenario& scenario, const MakeStorage& storage) {
     outcome.event_log.insert(outcome.event_log.end(), trace.event_log.begin(),
                              trace.event_log.end());
     for (const LinkRecord& link : trace.links)
-      ++(link.restored ? outcome.restorations : outcome.losses);
+      if (!link.parted) ++(link.restored ? outcome.restorations : outcome.losses);
     for (const Incarnation& incarnation : trace.incarnations)
       outcome.joins += incarnation.joins && !incarnation.rounds.empty() ? 1 : 0;
     outcome.stops += trace.stops.size();

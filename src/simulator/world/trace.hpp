@@ -47,6 +47,7 @@ struct LinkRecord {
   int connection = 0;  ///< number of the connection between the two peers; both ends count alike
   Round round = 0;     ///< of `incarnation` when it was notified
   Time at{0};
+  bool parted = false;  ///< it is lost because the other end has left an open run
 };
 
 /// What one peer did in one process. A peer whose process is restarted has several incarnations,

@@ -3,7 +3,7 @@
 
 import { layoutOf, wrapsAround } from "./layout.js";
 import { isLight, linearTicks, logTicks, scaleOf, unitTick, viridis } from "./scale.js";
-import { markOf } from "./state.js";
+import { AWAY, markOf } from "./state.js";
 
 const MOST_DRAWN_LINKS = 20000;  // beyond, they fill the plane and tell nothing
 const FEW_LINKS = 300;  // so many are drawn in one frame without delay, and can bear arrows
@@ -236,7 +236,7 @@ export class Graph {
     // Of an earlier round it is known who has recorded it, and which links were lost.
     const state = replay === null ? this.state.states[id]
       : isServer || part !== null ? "training" : this.wasLost(id) ? "lost" : "unknown";
-    const r = this.radius, hollow = state === "lost" || state === "unknown" || state === "stopped";
+    const r = this.radius, hollow = [...AWAY, "stopped"].includes(state);
     context.beginPath();
     if (isServer) corners(context, x, y, 1.2 * r, 4);
     else if (this.state.hostile.has(id)) corners(context, x, y + 0.15 * r, 1.3 * r, 3);
@@ -248,6 +248,10 @@ export class Graph {
       context.lineWidth = r > 5 ? 2 : 1.2;
       context.stroke();
       strike(context, x, y, Math.max(2.5, 0.5 * r), state === "lost");
+    } else if (state === "absent") {
+      context.strokeStyle = theme.faint;
+      context.lineWidth = 1;
+      context.stroke();
     } else if (state === "unknown") {
       context.strokeStyle = theme.muted;
       context.lineWidth = 1;
@@ -265,9 +269,10 @@ export class Graph {
       context.arc(x, y, r + (r > 5 ? 3.5 : 1.6), 0, 2 * Math.PI);
       context.stroke();
     }
-    if (r < 8.5 || (hollow && state !== "unknown")) return;
+    if (r < 8.5 || state === "lost" || state === "stopped") return;
     const isPlain = isServer || hollow || part === null;
-    context.fillStyle = isPlain ? theme.ink : isLight(part) ? "#111" : "#fff";
+    context.fillStyle = state === "absent" ? theme.muted : isPlain ? theme.ink
+      : isLight(part) ? "#111" : "#fff";
     context.fillText(isServer ? "S" : id, x, y + 0.5);
   }
 

@@ -6,7 +6,7 @@ import { drawLegend, Graph } from "./graph.js";
 import * as panels from "./panels.js";
 import { Replay } from "./replay.js";
 import { steadyDomain } from "./scale.js";
-import { follow, MEASURES, RunState } from "./state.js";
+import { AWAY, follow, MEASURES, RunState } from "./state.js";
 import { PeerTable } from "./table.js";
 
 const WORDS_MS = 250;   // between changes of numbers: nobody reads ten a second
@@ -62,7 +62,7 @@ function measure() {
   const values = Array.from({ length: state.total }, (_, id) => view.figure(chosen.key, id));
   let low = Infinity, high = -Infinity;
   values.forEach((value, id) => {
-    const isGone = view.replay === null && ["lost", "unknown"].includes(state.states[id]);
+    const isGone = view.replay === null && AWAY.includes(state.states[id]);
     // A hostile peer's figures may be of any size: honest peers must stay apart in colour.
     if (!Number.isFinite(value) || isGone || state.hostile.has(id)) return;
     low = Math.min(low, value), high = Math.max(high, value);
@@ -206,7 +206,7 @@ function announce() {
     const isNew = (name) => [...now[name]].filter((id) => !announced[name].has(id));
     const words = [
       ...isNew("lost").slice(0, 5).map((id) => `Peer ${id} is lost.`),
-      ...isNew("joined").slice(0, 5).map((id) => `Peer ${id} has joined again.`),
+      ...isNew("joined").slice(0, 5).map((id) => `Peer ${id} has joined.`),
       ...(now.end && !announced.end ? [`The run has ended: ${now.end.reason}.`] : []),
     ];
     if (words.length > 0) panels.write("announcement", words.join(" "));

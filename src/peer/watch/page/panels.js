@@ -2,7 +2,7 @@
 // text: whatever a peer wrote into it stays text.
 
 import { bytes, duration, percent, plain, whole } from "./scale.js";
-import { STATES, markOf } from "./state.js";
+import { AWAY, STATES, markOf } from "./state.js";
 
 const element = (id) => document.getElementById(id);
 const FEW = 20;  // ids or neighbours that are listed one by one
@@ -94,7 +94,8 @@ export function writeKey(state, view) {
   for (let id = 0; id < state.peers; ++id)
     counts[state.states[id]] = (counts[state.states[id]] ?? 0) + 1;
   const names = {
-    link: "lost link", suspicion: "suspected link", unknown: "no record", joined: "joined again",
+    link: "lost link", suspicion: "suspected link", unknown: "no record", joined: "joined",
+    absent: "no part",
   };
   for (const item of element("key").children) {
     const { key } = item.dataset, count = counts[key] ?? 0;
@@ -175,7 +176,7 @@ function figureRow(view) {
 
 /** Whether a peer's figures are out of date. */
 function isAway(state, id) {
-  return state.states[id] === "lost" || state.states[id] === "unknown";
+  return AWAY.includes(state.states[id]);
 }
 
 function spread(state, view, key) {
@@ -235,9 +236,10 @@ export function writeFacts(state) {
   const rounds = sum("round"), sent = sum("bytes_sent");
   facts.push(["Bytes sent", bytes(sent)]);
   if (rounds > 0) facts.push(["per round and peer", bytes(sent / rounds)]);
+  const words = { unknown: "without a record", absent: "without part" };
   const present = STATES
     .map((name) => [state.peersIn(name).length, name]).filter(([count]) => count > 0)
-    .map(([count, name]) => `${whole(count)} ${name === "unknown" ? "without a record" : name}`);
+    .map(([count, name]) => `${whole(count)} ${words[name] ?? name}`);
   facts.push(["Peers", present.join(", ") || "–"]);
   const lost = [...state.links.values()].filter((link) => link.state === "lost").length;
   const links = state.run.edges?.length;
@@ -285,7 +287,7 @@ function writeSplit(seconds, peers) {
 
 export function writeAbsent(state) {
   const parts = [];
-  for (const [name, words] of [["lost", "Lost"], ["joined", "Joined again"]]) {
+  for (const [name, words] of [["lost", "Lost"], ["joined", "Joined"]]) {
     const ids = state.peersIn(name);
     if (ids.length > 0) parts.push(make("span", `${words}: ${listed(ids, "peer")}`, name));
   }
@@ -294,7 +296,8 @@ export function writeAbsent(state) {
   if (place.textContent !== text) place.replaceChildren(...parts);
 }
 
-const EVENTS = ["link_lost", "link_restored", "reachable", "joined", "ended"];
+const EVENTS =
+  ["link_lost", "link_restored", "reachable", "joined", "participants", "ended"];
 
 export function writeEvents(state) {
   const items = state.events.map(({ seconds, round, peer, event, text }) => {

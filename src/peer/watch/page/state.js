@@ -6,7 +6,10 @@ const NODE_FIELDS = [
   "round", "seconds", "train_loss", "test_loss", "test_accuracy", "distance", "bytes_sent",
   "bytes_received", "wait_seconds", "train_seconds", "mix_seconds",
 ];
-export const STATES = ["training", "joined", "lost", "finished", "stopped", "unknown"];
+export const STATES =
+  ["training", "joined", "lost", "finished", "stopped", "absent", "unknown"];
+/** States of peers whose figures are out of date. */
+export const AWAY = ["lost", "absent", "unknown"];
 const MOST_EVENTS = 200;
 const MOST_CACHED_ROUNDS = 200;
 const LIVE_MS = 100, IDLE_MS = 1000, ANSWER_MS = 10000;
@@ -107,7 +110,8 @@ export class RunState {
     this.maxRound = 0;
     for (let i = 0; i < this.peers; ++i) if (rounds[i] > this.maxRound) this.maxRound = rounds[i];
     for (let i = 0; i < this.peers; ++i)
-      this.nodes.lag[i] = this.states[i] === "unknown" ? NaN : this.maxRound - rounds[i];
+      this.nodes.lag[i] = ["absent", "unknown"].includes(this.states[i]) ? NaN
+        : this.maxRound - rounds[i];
   }
 
   takeRounds(columns) {

@@ -1,0 +1,207 @@
+"""Open runs (run.open): peers that no configuration announces join a network and leave it."""
+
+import json
+import signal
+import subprocess
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import pytest
+from network_test_util import Network, NetworkFactory, PeerProcess, ReservedPort, wait_until
+from test_log_schema import validate
+
+FOREVER = ("run.open=true", "run.rounds=1000000000", "log.every=1000", "log.sketch=off")
+
+
+def opened(network: NetworkFactory, peers: int, first: str, *sets: str) -> Network:
+    """A network of those that begin, without end."""
+    return network(peers, *FOREVER, f'run.participants=["{first}"]', *sets)
+
+
+def events(net: Network, peer: int, kind: str) -> list[dict[str, Any]]:
+    """Those of a log that may be written to."""
+    log = net.out / f"log-{peer}.jsonl"
+    lines = log.read_text(encoding="utf-8").split("\n")[:-1] if log.is_file() else []
+    return [event for line in lines if (event := json.loads(line)).get("event") == kind]
+
+
+def participants(net: Network, peer: int) -> str | None:
+    """As the log of a peer has them now."""
+    changes = events(net, peer, "participants")
+    return changes[-1]["participants"] if changes else None
+
+
+def wait_for_participants(net: Network, ids: str, *peers: int) -> None:
+    for peer in peers:
+        wait_until(
+            lambda peer=peer: (
+                f"{ids} take part; log of peer {peer}: {events(net, peer, 'participants')}; "
+                f"{[each.stderr for each in net.processes]}"
+            ),
+            lambda peer=peer: participants(net, peer) == ids,
+        )
+
+
+def leave(process: PeerProcess) -> None:
+    process.process.send_signal(signal.SIGUSR1)
+    assert process.wait() == 0, process.stderr
+
+
+def end(*processes: PeerProcess) -> None:
+    """All but the last leave, and that is interrupted."""
+    for process in processes[:-1]:
+        leave(process)
+    processes[-1].process.send_signal(signal.SIGINT)
+    assert processes[-1].wait() == 130, processes[-1].stderr
+
+
+@pytest.mark.parametrize("topology", ["base", "ring"])
+def test_peers_join_and_leave(network: NetworkFactory, topology: str) -> None:
+    net = opened(network, 6, "0-2", f"topology.kind={topology}", "algorithm.kind=gradient_tracking")
+    for peer in "012":
+        net.start(peer)
+    net.wait_until_training(0, 1, 2)
+    newcomers = [net.start(peer) for peer in "35"]
+    wait_for_participants(net, "0-3,5", 0, 1, 2, 3, 5)
+    leave(net.processes[1])
+    wait_for_participants(net, "0,2,3,5", 0, 2, 3, 5)
+    back = net.start("1", out=net.folder / "again")  # the same peer, which knows nothing
+    wait_for_participants(net, "0-3,5", 0, 2, 3, 5)
+    leave(back)
+    wait_for_participants(net, "0,2,3,5", 0, 2, 3, 5)
+    # The others end in the same round.
+    for process in (net.processes[0], net.processes[2], *newcomers):
+        process.process.send_signal(signal.SIGINT)
+    assert {net.processes[k].wait() for k in (0, 2, 3, 4)} == {130}
+
+    for peer in (0, 3):
+        records = net.records(peer)
+        for record in records:
+            validate(record, record["record"])
+        changes = [record for record in records if record.get("event") == "participants"]
+        rounds = [change["round"] for change in changes]
+        assert rounds == sorted(set(rounds))
+        for change in changes:
+            ids = {int(each) for edge in change["topology"]["edge_list"] for each in edge}
+            assert change["topology"]["peers"] == len(ids)
+    joined = events(net, 3, "joined")
+    assert [event["round"] for event in joined] == [events(net, 3, "participants")[0]["round"]]
+
+    summary = net.summary()
+    assert summary["absent_peers"] == [1, 4]
+    assert summary["lost_peers"] == []
+    texts = [change["participants"] for change in summary["topology"]["changes"]]
+    assert (texts[0], texts[-1]) == ("0-2", "0,2,3,5")
+    assert summary["config"]["run"]["open"] is True
+
+
+def test_a_leave_has_the_bits_of_a_run_that_knew_of_it(network: NetworkFactory) -> None:
+    """On a ring, whose W is the same in all rounds."""
+    net = network(4, "run.open=true", "topology.kind=ring", "run.rounds=20000", "log.every=100")
+    for peer in range(4):
+        net.start(str(peer))
+    net.wait_until_training(0, 1, 2, 3)
+    leave(net.processes[2])
+    assert net.wait() == [0] * 4
+    summary = net.summary()
+    changes = summary["topology"]["changes"]
+    assert [change["participants"] for change in changes] == ["0-3", "0,1,3"]
+    planned = ["0-3", f"{changes[1]['round']}: 0,1,3"]
+    net.sets += ["run.open=false", f"run.participants={json.dumps(planned)}"]
+    assert summary["final_hash"] == net.run_in_one_process()["final_hash"]
+
+
+def test_processes_without_ids_are_the_first_participants(network: NetworkFactory) -> None:
+    with ReservedPort() as seed:
+        net = opened(network, 6, "0,4", "net.rendezvous=", "net.listen=", f'net.seeds=["{seed}"]')
+
+        def start() -> PeerProcess:
+            process = PeerProcess("?", net.command("peer", "--out", str(net.out)), net.folder)
+            net.processes.append(process)
+            return process
+
+        first = [start(), start()]
+        net.wait_until_training(0, 4)
+        third = start()
+        wait_until(lambda: third.stderr, lambda: "joins in round" in third.stderr)
+        ids = [
+            int(each.stderr.split("this process is peer ")[1].split()[0])
+            for each in (*first, third)
+        ]
+        assert set(ids[:2]) == {0, 4}
+        assert ids[2] not in {0, 4}
+        end(*first, third)
+
+
+def test_the_last_participant_stays(network: NetworkFactory) -> None:
+    net = opened(network, 3, "0")
+    alone, other = net.start("0"), net.start("1")
+    wait_for_participants(net, "0,1", 0, 1)
+    leave(other)
+    wait_for_participants(net, "0", 0)
+    alone.process.send_signal(signal.SIGUSR1)
+    alone.wait_for_message("peer 0 does not leave: ")
+    end(alone)
+
+
+def test_a_newcomer_waits_for_a_network(network: NetworkFactory) -> None:
+    net = opened(network, 4, "0-1", "net.join_timeout=60")
+    early = [net.start("3"), net.start("2")]
+    for process in early:
+        process.wait_for_message("waiting for peer 0")
+    first = [net.start("0"), net.start("1")]
+    wait_for_participants(net, "0-3", 0, 1, 2, 3)
+    end(*first, *early)
+
+
+def test_each_process_is_killed_while_others_join(network: NetworkFactory) -> None:
+    """Also the one that gives a newcomer its rows."""
+    net = opened(network, 5, "0-2", "topology.kind=base", "net.failure_timeout=10")
+    running = {peer: net.start(str(peer)) for peer in range(3)}
+    net.wait_until_training(0, 1, 2)
+    for victim, newcomer in ((0, 3), (1, 4), (2, 0), (3, 1), (4, 2)):
+        joining = net.start(str(newcomer), resume="auto")
+        running[victim].kill()
+        joining.wait_for_message("joins in round ")
+        running[newcomer] = joining
+        del running[victim]
+    # The killed ones take part, and come back.
+    running |= {peer: net.start(str(peer), resume="auto") for peer in (3, 4)}
+    for peer, other in combinations(running, 2):
+        running[max(peer, other)].wait_for_message(f" mixes with peer {min(peer, other)}")
+    end(*running.values())
+
+
+@pytest.mark.parametrize(
+    ("sets", "message"),
+    [
+        (["algorithm.policy=async"], "run.open: under 'async' "),
+        (["algorithm.policy=deadline", "algorithm.slack=0.1"], "run.open: under 'deadline' "),
+        (["topology.kind=random_matching"], "run.open: neighbours on 'random_matching'"),
+        (["net.on_loss=stop"], "run.open: needs net.on_loss = continue"),
+        (["mixing.rule=median"], "run.open: goes with mixing.rule = mean only"),
+        (["checkpoint.every=2"], "run.open: checkpoints do not hold "),
+        (["algorithm.kind=d2"], "run.participants: 'd2' needs the same peers in all rounds"),
+        (['run.participants=["0-1", "4: 0-3"]'], "run.participants: peers of an open run "),
+        (["run.peers=300"], "run.open: an open run has 256 peers at most"),
+    ],
+)
+def test_what_open_runs_refuse(
+    gossamer: Path, network: NetworkFactory, sets: list[str], message: str
+) -> None:
+    process = opened(network, 4, "0-1", *sets).start("0")
+    assert process.wait() == 2, process.stderr
+    assert process.last_message.startswith(message)
+
+
+def test_an_open_run_is_a_network(gossamer: Path, tmp_path: Path) -> None:
+    command = [str(gossamer), "run", "--out", str(tmp_path / "out"), "--set", "run.open=true"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 2
+    assert "run.open: peers join and leave a network" in done.stderr
+    command = [str(gossamer), "peer", "--id", "0-1", "--out", str(tmp_path / "out")]
+    command += ["--set", "run.open=true", "--set", "net.rendezvous=meet"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 2
+    assert "run.open: each process has one peer" in done.stderr
