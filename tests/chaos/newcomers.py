@@ -3,9 +3,10 @@
 
     tests/chaos/newcomers.py --program build/release/bin/gossamer --peers 16
 
-Half of the peers begin; all know one address, which the first one has. For each peer in turn, another one
-joins for the first time, or leaves for good and comes back. Meanwhile, within --spread seconds, the
-peer is killed and started again. All peers minimise different quadratics by gradient tracking.
+Half of the peers begin; all know one address, which the first one has. For each peer in turn,
+another one joins for the first time, or leaves for good and comes back. Meanwhile, within --spread
+seconds, the peer is killed and started again. All peers minimise different quadratics by gradient
+tracking.
 
 Prints one line of JSON: the kills, the arrivals and departures, the longest time from the start of
 a process until it joins, and the distance to the optimum of all peers at the end. Exit code 1: a

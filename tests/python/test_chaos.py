@@ -59,6 +59,9 @@ def test_a_network_survives(gossamer: Path, arguments: tuple[str, ...]) -> None:
         )
         <= TOLERANCE
     )
+    if script == "kill_and_restart":  # with this seed, one stop exceeds the failure timeout
+        assert (report["kills"], report["stops"], report["stops_beyond_timeout"]) == (3, 1, 1)
+        assert report["longest_detection_seconds"] < 2  # the failure timeout
 
 
 @pytest.mark.xdist_group("chaos")
@@ -68,9 +71,6 @@ def test_newcomers_join_while_others_are_killed(gossamer: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert json.loads(done.stdout)["kills"] == 4
-    if script == "kill_and_restart":  # with this seed, one stop exceeds the failure timeout
-        assert (report["kills"], report["stops"], report["stops_beyond_timeout"]) == (3, 1, 1)
-        assert report["longest_detection_seconds"] < 2  # the failure timeout
 
 
 class DpsgdTrial(Trial):
