@@ -55,7 +55,15 @@ void Membership::begin_open() {
                  fmt::format("peer {} did its last round before other peers took part", peer));
     exchange_.faults().part(endpoint_.peer(), peer);
   };
-  participants_->on_gone = [this](int peer) { part(peer); };
+  // The others need no news of the lost link: peers in earlier rounds still count that peer among
+  // the participants.
+  participants_->on_gone = [this](int peer) {
+    handshake_.link(peer) = PartnerLink::down();
+    endpoint_.on_link_lost(peer);
+    participants_->on_link_lost(peer);
+    exchange_.faults().part(endpoint_.peer(), peer);
+    change_.notify();
+  };
   for (auto& [peer, link] : handshake_.links()) {
     if (options_.changing->participants().takes_part(peer, 0)) continue;
     link = PartnerLink::down();
@@ -94,16 +102,6 @@ void Membership::on_peer_left(int peer) {
   }
   on_link_lost(peer, fmt::format("peer {} has done its last round", peer));
   if (participants_) exchange_.faults().part(endpoint_.peer(), peer);
-}
-
-/// The peer has left, and this peer begins a round without it. The others need no news of that
-/// link: peers in earlier rounds still count the peer among the participants.
-void Membership::part(int peer) {
-  handshake_.link(peer) = PartnerLink::down();
-  endpoint_.on_link_lost(peer);
-  participants_->on_link_lost(peer);
-  exchange_.faults().part(endpoint_.peer(), peer);
-  change_.notify();
 }
 
 void Membership::on_link_restored(int peer) {

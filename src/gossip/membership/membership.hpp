@@ -94,7 +94,6 @@ class Membership {
   };
 
   void begin_open();
-  void part(int peer);
   Round first_agreeable(int peer, Round t);
   Status on_link_state(const ChunkHeader& header);
   Status on_handshake(const ChunkHeader& header);

@@ -34,6 +34,12 @@ bool is_first(const AddressBookOptions& options, int id) {
   return options.first.empty() || std::ranges::binary_search(options.first, id);
 }
 
+/// Whether the ids that a network needs to begin have a living process.
+bool can_begin(const AddressBook& book) {
+  return std::ranges::none_of(book.missing(),
+                              [&book](int id) { return is_first(book.options(), id); });
+}
+
 bool is_valid(const AddressBookOptions& options, const AddressRecord& record) {
   return !options.is_signed ||
          (record.signature &&
@@ -263,13 +269,9 @@ std::vector<int> AddressBook::missing() const {
   return missing;
 }
 
-bool AddressBook::can_begin() const {
-  return std::ranges::none_of(missing(), [this](int id) { return is_first(options_, id); });
-}
-
 std::uint64_t AddressBook::view() const {
   const auto is_settled = [](const auto& entry) { return entry.second.record.settled; };
-  if (options_.sign || (!can_begin() && std::ranges::none_of(entries_, is_settled))) return 0;
+  if (options_.sign || (!can_begin(*this) && std::ranges::none_of(entries_, is_settled))) return 0;
   std::vector<std::uint64_t> words;
   for (const auto& [peer, entry] : entries_)
     if (entry.record.standing != Standing::lost)

@@ -82,8 +82,6 @@ class AddressBook {
   std::vector<AddressRecord> records() const;
   /// The ids without a living process, ascending.
   std::vector<int> missing() const;
-  /// Whether a network can begin: those that it needs have one.
-  bool can_begin() const;
   /// Whether `holds` returns true for every record of a living process.
   template <class Predicate>
   bool all_living(Predicate holds) const {

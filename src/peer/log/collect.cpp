@@ -12,6 +12,7 @@
 #include "peer/config/config_json.hpp"
 #include "peer/log/log_records.hpp"
 #include "peer/log/open_participants.hpp"
+#include "peer/log/recorder.hpp"
 #include "peer/log/run_files.hpp"
 #include "peer/log/summary.hpp"
 #include "peer/setup/node_tensors.hpp"
@@ -128,7 +129,9 @@ Result<std::map<int, std::vector<float>>> read_rows(const Setup& setup,
 RunTotals totals_of(const std::vector<ProcessLog>& logs) {
   const bool is_virtual = logs.front().header.at("time") == "virtual";
   RunTotals totals;
-  totals.rounds = std::numeric_limits<std::uint64_t>::max();
+  constexpr auto kNone = std::numeric_limits<std::uint64_t>::max();
+  totals.rounds = kNone;
+  std::uint64_t last_left = 0;
   totals.deviations.emplace();
   totals.virtual_seconds = is_virtual ? 0 : std::numeric_limits<double>::quiet_NaN();
   constexpr double kNotMeasured = std::numeric_limits<double>::quiet_NaN();
@@ -136,9 +139,12 @@ RunTotals totals_of(const std::vector<ProcessLog>& logs) {
   std::map<int, train::Evaluation> evaluations;
   for (const ProcessLog& log : logs) {
     const Json& end = *log.end();
-    if (end.at("reason") != "finished" && totals.reason == "finished")
+    const bool left = end.at("reason") == kLeft;
+    if (end.at("reason") != "finished" && !left && totals.reason == "finished")
       totals.reason = end.at("reason");
-    totals.rounds = std::min(totals.rounds, end.at("rounds").get<std::uint64_t>());
+    const auto rounds = end.at("rounds").get<std::uint64_t>();
+    if (left) last_left = std::max(last_left, rounds);
+    else totals.rounds = std::min(totals.rounds, rounds);
     totals.wall_seconds = std::max(totals.wall_seconds, end.at("wall_seconds").get<double>());
     if (is_virtual)
       totals.virtual_seconds = std::max(totals.virtual_seconds, end.at("seconds").get<double>());
@@ -166,6 +172,7 @@ RunTotals totals_of(const std::vector<ProcessLog>& logs) {
       evaluations[peer] = {number(record.at("test_loss")), number(record.at("test_accuracy"))};
     }
   }
+  if (totals.rounds == kNone) totals.rounds = last_left;
   for (const auto& [peer, loss] : losses) totals.train_losses.push_back(loss);
   if (epsilons.size() == losses.size())
     for (const auto& [peer, epsilon] : epsilons) totals.epsilons.push_back(epsilon);

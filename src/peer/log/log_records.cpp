@@ -104,8 +104,8 @@ constexpr Field kEnd[] = {{"reason", FieldType::reason},
                           {"lending_links", FieldType::links},
                           {"row_hashes", FieldType::hashes}};
 
-constexpr std::string_view kReasons[] = {"finished", "interrupted", "lost_peer", "diverged",
-                                         "failed"};
+constexpr std::string_view kReasons[] = {"finished",  "left",     "interrupted",
+                                         "lost_peer", "diverged", "failed"};
 constexpr const char* kRefusals[] = {"keys", "handshakes", "hellos"};
 constexpr std::string_view kEvents[] = {"link_lost", "link_restored", "reachable", "joined",
                                         "participants"};

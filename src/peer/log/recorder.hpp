@@ -59,9 +59,13 @@ struct DeviationMetrics {
   std::vector<gossip::Deviation> deviations;  ///< not empty
 };
 
+/// EndMetrics::reason of a peer that left an open run for good.
+inline constexpr const char* kLeft = "left";
+
 /// The end of a process's run.
 struct EndMetrics {
-  std::string reason = "finished";  ///< finished | interrupted | lost_peer | diverged | failed
+  /// finished | left | interrupted | lost_peer | diverged | failed
+  std::string reason = "finished";
   std::string message;
   gossip::Round rounds = 0;  ///< completed by all hosted nodes
   double seconds = 0;        ///< by the clock of the log

@@ -6,10 +6,8 @@
 #include <memory>
 #include <utility>
 
-#include "base/id_list.hpp"
 #include "gossip/process/options.hpp"
 #include "net/options.hpp"
-#include "peer/log/topology_json.hpp"
 #include "peer/setup/virtual_network.hpp"
 
 namespace gossamer::peer {
@@ -44,7 +42,6 @@ Host::Host(const Setup& setup, gossip::Scheduler& scheduler, gossip::Executor& e
            [this](Error error) { fail(std::move(error)); }),
       compute_(scheduler, executor, *setup.device, setup.workload->trainer(), step_times(setup)),
       changing_(setup.schedule->copy_if_open()),
-      participants_(setup.schedule->participants().at(0).peers),
       rounds_(changing_ ? *changing_ : *setup.schedule),
       group_(group_request(), *this,
              [this](Error error) { fail(with_advice(setup_, std::move(error))); }) {
@@ -71,8 +68,6 @@ Host::Host(const Setup& setup, gossip::Scheduler& scheduler, gossip::Executor& e
     return options;
   });
 }
-
-Host::~Host() = default;
 
 gossip::GroupRequest Host::group_request() {
   gossip::GroupRequest request{scheduler_, compute_,          *setup_.device,
@@ -153,32 +148,14 @@ bool Host::joined(gossip::PeerEngine& engine) {
       return false;
     }
   }
-  if (!record_participants(engine)) return false;
   const auto reachable =
       static_cast<int>(engine.membership().flooding().table().reachable().size());
   log_.record({engine.round(), engine.id(), 0, "joined", std::nullopt, reachable, {}});
   return !error_;
 }
 
-/// Of an open run: the peer's next round has other participants than the last.
-bool Host::record_participants(gossip::PeerEngine& engine) {
-  if (!changing_) return true;
-  const topology::Participants& participants = changing_->participants();
-  const std::size_t index = participants.index_at(engine.round());
-  const topology::ParticipantChange& change = participants.changes()[index];
-  if (change.peers == std::exchange(participants_, change.peers)) return true;
-  const topology::MixingSchedule& part = *changing_->parts()[index];
-  const auto report = setup_.examine(part);
-  if (!report.ok()) {
-    fail(report.error());
-    return false;
-  }
-  const gossip::Round since = std::max(change.first, first_round_);
-  MembershipMetrics metrics{since, engine.id(), 0, "participants", {}, {}};
-  metrics.participants = ids_text(change.peers);
-  metrics.topology = participants_topology(part, change.peers, *report);
-  log_.record(std::move(metrics));
-  return !error_;
+void Host::before_round(gossip::PeerEngine& engine, bool) {
+  if (changing_) log_.record_participants(engine, *changing_, first_round_);
 }
 
 bool Host::after_round(gossip::PeerEngine& engine) {
@@ -188,7 +165,7 @@ bool Host::after_round(gossip::PeerEngine& engine) {
     return false;
   }
   if (!was_interrupted() && request_.interrupted()) group_.interrupt();
-  return log_.record_deviations(engine) && record_participants(engine);
+  return log_.record_deviations(engine);
 }
 
 gossip::task<void> Host::completed(gossip::PeerEngine& engine) {
@@ -225,6 +202,12 @@ EndMetrics Host::end_metrics(double wall_seconds, const std::optional<Error>& st
   end.wall_seconds = log_.seconds_with_earlier(wall_seconds);
   end.node_steps = node_steps();
   end.bytes_sent = log_.bytes_sent();
+  if (changing_ && !stopped)
+    if (const auto left = changing_->participants().end_of(request_.hosted.front());
+        left && *left < setup_.config.run.rounds) {
+      end.reason = kLeft;
+      end.rounds = *left;
+    }
   if (stopped) {
     end.reason = end_reason(*stopped);
     end.message = stopped->message;

@@ -57,7 +57,6 @@ class Host final : private gossip::EngineHooks {
   /// reports that beforehand).
   Host(const Setup& setup, gossip::Scheduler& scheduler, gossip::Executor& executor,
        Recorder& recorder, HostRequest request);
-  ~Host() override;
 
   /// The hosted nodes: their exchange, and their links to nodes of other processes.
   gossip::PeerGroup& group() { return group_; }
@@ -97,6 +96,7 @@ class Host final : private gossip::EngineHooks {
  private:
   bool joined(gossip::PeerEngine& engine) override;
   void on_part(gossip::PeerEngine& engine, Part part) override;
+  void before_round(gossip::PeerEngine& engine, bool reinitialised) override;
   bool after_round(gossip::PeerEngine& engine) override;
   gossip::task<void> save(gossip::PeerEngine& engine) override;
   gossip::task<void> completed(gossip::PeerEngine& engine) override;
@@ -105,7 +105,6 @@ class Host final : private gossip::EngineHooks {
   gossip::GroupRequest group_request();
   Status restore(gossip::PeerEngine& engine, gossip::Round round, const SavedStates::Node& saved);
   Status restore_workload(gossip::PeerEngine& engine, const SavedStates::Node& saved);
-  bool record_participants(gossip::PeerEngine& engine);
   NodeSnapshot snapshot(gossip::PeerEngine& engine);
   std::uint64_t node_steps() const;
 
@@ -116,7 +115,6 @@ class Host final : private gossip::EngineHooks {
   HostLog log_;
   gossip::Compute compute_;
   std::unique_ptr<topology::ChangingSchedule> changing_;  ///< of an open run
-  std::vector<int> participants_;                         ///< as the log of an open run has them
   topology::RecentRounds rounds_;
   gossip::PeerGroup group_;
   std::vector<std::unique_ptr<JoinWatch>> watches_;

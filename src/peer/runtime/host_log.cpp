@@ -7,6 +7,9 @@
 #include <limits>
 #include <utility>
 
+#include "base/id_list.hpp"
+#include "peer/log/topology_json.hpp"
+
 namespace gossamer::peer {
 
 HostLog::HostLog(const Setup& setup, const gossip::Scheduler& scheduler, Recorder& recorder,
@@ -17,7 +20,8 @@ HostLog::HostLog(const Setup& setup, const gossip::Scheduler& scheduler, Recorde
       scheduler_(scheduler),
       recorder_(recorder),
       remote_traffic_(std::move(remote_traffic)),
-      on_fault_(std::move(on_fault)) {
+      on_fault_(std::move(on_fault)),
+      participants_(setup.schedule->participants().at(0).peers) {
   for (const int node : hosted) {
     ports_[node] = gossip::SimulatedPort(ports(node));
     counted_[node] = {};
@@ -134,6 +138,21 @@ void HostLog::record(int node, const gossip::Membership::Event& change) {
                             {},
                             change.cause};
   (change.kind == reachability ? metrics.reachable_peers : metrics.neighbour) = change.value;
+  record(std::move(metrics));
+}
+
+void HostLog::record_participants(gossip::PeerEngine& engine,
+                                  const topology::ChangingSchedule& schedule, gossip::Round first) {
+  const topology::Participants& participants = schedule.participants();
+  const std::size_t index = participants.index_at(engine.round());
+  const topology::ParticipantChange& change = participants.changes()[index];
+  if (change.peers == std::exchange(participants_, change.peers)) return;
+  const topology::MixingSchedule& part = *schedule.parts()[index];
+  const auto report = setup_.examine(part);
+  if (!report.ok()) return on_fault_(report.error());
+  MembershipMetrics metrics{std::max(change.first, first), engine.id(), 0, "participants", {}, {}};
+  metrics.participants = ids_text(change.peers);
+  metrics.topology = participants_topology(part, change.peers, *report);
   record(std::move(metrics));
 }
 

@@ -12,6 +12,7 @@
 #include "peer/checkpoint/checkpoint.hpp"
 #include "peer/log/recorder.hpp"
 #include "peer/setup/setup.hpp"
+#include "topology/participants/changing_schedule.hpp"
 
 namespace gossamer::peer {
 
@@ -53,6 +54,11 @@ class HostLog {
   /// Records what deviated from W since the last call. False: the log cannot be written.
   bool record_deviations(gossip::PeerEngine& engine);
   void record(int node, const gossip::Membership::Event& change);
+  /// Of an open run, as a peer begins a round: records the participants if they are others than
+  /// those of its last record, with the round from which on they take part; `first` at the
+  /// earliest, the first round of the process.
+  void record_participants(gossip::PeerEngine& engine, const topology::ChangingSchedule& schedule,
+                           gossip::Round first);
   /// Writes all but the time, which is now; before start(), once it is called.
   void record(MembershipMetrics metrics);
 
@@ -74,8 +80,9 @@ class HostLog {
   OnFault on_fault_;
   std::map<int, gossip::SimulatedPort> ports_;  ///< by hosted node
   std::map<int, NodeMetrics>
-      counted_;           ///< by hosted node; what is since then, the node counts itself
-  bool started_ = false;  ///< events are written; until then they are kept
+      counted_;                    ///< by hosted node; what is since then, the node counts itself
+  std::vector<int> participants_;  ///< as the log of an open run has them
+  bool started_ = false;           ///< events are written; until then they are kept
   std::vector<MembershipMetrics> early_;
   gossip::Time clock_begin_{0};
   double earlier_wall_seconds_ = 0;

@@ -1,7 +1,5 @@
 #include "peer/watch/run_view.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -9,42 +7,11 @@
 #include "base/id_list.hpp"
 #include "peer/log/log_records.hpp"
 #include "peer/log/metrics.hpp"
+#include "peer/log/recorder.hpp"
+#include "peer/watch/record_fields.hpp"
 #include "peer/watch/run_header.hpp"
 
 namespace gossamer::peer {
-namespace {
-
-double number(const Json& record, const char* field) {
-  const auto found = record.find(field);
-  return found != record.end() && found->is_number() ? found->get<double>() : kNotKnown;
-}
-
-std::uint64_t count(const Json& record, const char* field) {
-  const auto found = record.find(field);
-  if (found == record.end() || !found->is_number_integer()) return 0;
-  // As text, a number is unsigned; in a record that was just made, it may be an int.
-  return static_cast<std::uint64_t>(std::max<std::int64_t>(0, found->get<std::int64_t>()));
-}
-
-std::string sentence(const Json& record, const std::string& event) {
-  const auto neighbour = [&] { return count(record, "neighbour"); };
-  if (event == "link_lost") {
-    const std::string cause = record["cause"].is_string() ? record["cause"].get<std::string>() : "";
-    return fmt::format("lost the link to peer {}{}{}", neighbour(), cause.empty() ? "" : ": ",
-                       cause);
-  }
-  if (event == "link_restored")
-    return fmt::format("exchanges rows with peer {} again from round {} on", neighbour(),
-                       count(record, "round"));
-  if (event == "reachable")
-    return fmt::format("reaches {} peers", count(record, "reachable_peers"));
-  if (event == "participants")
-    return fmt::format("mixes with peers {} from round {} on",
-                       record["participants"].get<std::string>(), count(record, "round"));
-  return fmt::format("joined the running network in round {}", count(record, "round"));
-}
-
-}  // namespace
 
 void Spread::add(double value) {
   if (!std::isfinite(value)) return;
@@ -66,7 +33,7 @@ void RunView::reset() {
   run_ = nullptr;
   end_ = Json();
   honest_.clear(), neighbours_.clear(), nodes_.clear();
-  newest_round_ = 0;
+  present_.round = 0;
   rounds_ = {};
   links_ = {};
   events_.clear(), running_.clear();
@@ -89,7 +56,7 @@ Status RunView::begin(const Json& header) {
     peers_ = header.at("peers").get<int>();
     neighbours_ = neighbours_of(*run_, peers_);
     honest_ = honest_of(*run_, peers_);
-    participants_ = participants_of(*run_, peers_);
+    present_.participants = participants_of(*run_, peers_);
     nodes_.resize(static_cast<std::size_t>(peers_ + header.at("servers").get<int>()));
     const Json& config = run_->at("config");
     const std::uint64_t every = config.contains("log") ? count(config["log"], "every") : 1;
@@ -97,7 +64,7 @@ Status RunView::begin(const Json& header) {
   }
   running_.insert(hosted.begin(), hosted.end());
   for (const int node : hosted) nodes_[static_cast<std::size_t>(node)].begun = true;
-  update_absences(newest_round_);
+  update_absences(present_.round);
   for (NodeFigures& node : nodes_) node.changed = version_;
   return {};
 }
@@ -137,7 +104,7 @@ void RunView::add_node(const Json& record, int node) {
   figures.train_seconds = number(record, "train_seconds");
   figures.wait_seconds = number(record, "wait_seconds");
   if (record.contains("mix_seconds")) figures.mix_seconds = number(record, "mix_seconds");
-  update_absences(std::max(newest_round_, figures.round));
+  update_absences(std::max(present_.round, figures.round));
   const bool trained = trains(node);
   if (figures.state != NodeStatus::joined && figures.state != NodeStatus::lost &&
       figures.state != NodeStatus::absent)
@@ -203,7 +170,7 @@ bool RunView::is_neighbour(int peer, int other) const {
 void RunView::add_sketch(RoundHistory::Round& kept, const std::string& text, int peer) {
   const std::vector<double> values = decode_sketch(text);
   const auto counts = [this, round = kept.figures.round](int each) {
-    return participants_.counts_after(each, round);
+    return present_.participants.counts_after(each, round);
   };
   if (values.empty() || !counts(peer)) return;
   if (kept.sketches.empty())
@@ -262,7 +229,7 @@ void RunView::add_membership(const Json& record) {
              .round = count(record, "round"),
              .peer = peer,
              .event = event,
-             .text = sentence(record, event)});
+             .text = event_text(record)});
   if (event == "joined") {
     nodes_.at(static_cast<std::size_t>(peer)).state = NodeStatus::joined;
     nodes_[static_cast<std::size_t>(peer)].changed = version_;
@@ -280,18 +247,18 @@ void RunView::add_membership(const Json& record) {
 /// Of an open run. Each process says so of the rounds that its peer does.
 void RunView::set_participants(const Json& record) {
   const auto ids = parse_ids(record["participants"].get<std::string>(), "participants");
-  if (!participants_.is_open() || !ids.ok() || ids->back() >= peers_) return;
+  if (!present_.participants.is_open() || !ids.ok() || ids->back() >= peers_) return;
   const std::uint64_t first = count(record, "round");
-  const auto known = participants_.changes();
+  const auto known = present_.participants.changes();
   std::vector<topology::ParticipantChange> changes(known.begin() + 1, known.end());
   const auto place =
       std::ranges::lower_bound(changes, first, {}, &topology::ParticipantChange::first);
   if (place != changes.end() && place->first == first) place->peers = *ids;
   else changes.insert(place, {first, *ids});
-  participants_.set_changes(changes);
-  update_absences(std::max(newest_round_, first));
+  present_.participants.set_changes(changes);
+  update_absences(std::max(present_.round, first));
   const Json& edges = record["topology"]["edge_list"];
-  if (participants_.changes().back().first > first || !run_->contains("topology")) return;
+  if (present_.participants.changes().back().first > first || !run_->contains("topology")) return;
   Json run = *run_;
   run["topology"]["edge_list"] = edges;
   run_ = std::make_shared<const Json>(checked_header(std::move(run)));
@@ -301,9 +268,9 @@ void RunView::set_participants(const Json& record) {
 
 /// `round`: the newest of all nodes.
 void RunView::update_absences(std::uint64_t round) {
-  newest_round_ = round;
-  if (participants_.are_all()) return;
-  const std::vector<int>& present = participants_.at(round).peers;
+  present_.round = round;
+  if (present_.participants.are_all()) return;
+  const std::vector<int>& present = present_.participants.at(round).peers;
   for (int peer = 0; peer < peers_; ++peer) {
     NodeFigures& figures = nodes_[static_cast<std::size_t>(peer)];
     const bool absent = !std::ranges::binary_search(present, peer);
@@ -361,7 +328,9 @@ void RunView::add_end(const Json& record, const std::vector<int>& hosted) {
   const auto message = record["message"].get<std::string>();
   for (const int node : hosted) {
     NodeFigures& figures = nodes_.at(static_cast<std::size_t>(node));
-    figures.state = reason == "finished" ? NodeStatus::finished : NodeStatus::stopped;
+    figures.state = reason == "finished" ? NodeStatus::finished
+                    : reason == kLeft    ? NodeStatus::absent
+                                         : NodeStatus::stopped;
     figures.changed = version_;
     running_.erase(node);
   }
@@ -372,7 +341,7 @@ void RunView::add_end(const Json& record, const std::vector<int>& hosted) {
              .text = message.empty() ? reason : reason + ": " + message});
   // A run has finished only if all of its processes have.
   const auto rank = [](const Json& end) {
-    return std::pair(end["reason"] != "finished", number(end, "seconds"));
+    return std::pair(end["reason"] != "finished" && end["reason"] != kLeft, number(end, "seconds"));
   };
   if (end_.is_null() || rank(record) > rank(end_))
     end_ = {{"reason", reason},

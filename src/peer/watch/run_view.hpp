@@ -103,8 +103,10 @@ class RunView {
   std::shared_ptr<const Json> run_;
   int peers_ = 0;
   std::vector<int> honest_;
-  topology::Participants participants_{1};
-  std::uint64_t newest_round_ = 0;            ///< of all nodes
+  struct {
+    topology::Participants participants{1};
+    std::uint64_t round = 0;  ///< the newest of all nodes
+  } present_;
   std::vector<std::vector<int>> neighbours_;  ///< by peer; empty where edges are not known
   std::vector<NodeFigures> nodes_;            ///< peers, then servers
   RoundHistory rounds_;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "base/check.hpp"
@@ -135,20 +136,15 @@ void Connection::dial() {
             [this] { accept(); });
 }
 
-bool Connection::accepts() const {
-  for (const End& end : ends_) {
-    const Process& process = world_.process_of(end.peer);
-    if (end.state != State::down || end.peer_closed || end.path.blocks > 0 || !process.alive() ||
-        process.paused() || process.done())
-      return false;
-  }
-  return true;
-}
-
 /// An end that does not accept, or cannot be reached, is dialled again.
 void Connection::accept() {
   dialling_ = false;
-  if (!accepts()) return redial_later();
+  const auto accepts = [this](const End& end) {
+    const Process& process = world_.process_of(end.peer);
+    return end.state == State::down && !end.peer_closed && end.path.blocks == 0 &&
+           process.alive() && !process.paused() && !process.done();
+  };
+  if (!std::ranges::all_of(ends_, accepts)) return redial_later();
   ++number_;
   for (End& end : ends_) {
     end.state = State::opening;

@@ -90,7 +90,6 @@ class Connection {
   End& other(int peer) { return ends_[peer == ends_[0].peer ? 1 : 0]; }
   bool take_down(int end, bool resets, bool truncates);
   void record(int end, bool restored, bool parted = false);
-  bool accepts() const;
   void dial();
   void accept();
 

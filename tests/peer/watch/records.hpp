@@ -1,10 +1,13 @@
 // Records of logs, as a process writes them, for the tests of peer/watch.
 #pragma once
 
+#include <doctest/doctest.h>
+
 #include <limits>
 #include <vector>
 
 #include "peer/storage/json.hpp"
+#include "peer/watch/run_view.hpp"
 
 namespace gossamer::peer::testing {
 
@@ -82,6 +85,13 @@ inline Json end_of(const std::string& reason) {
           {"refused_connections", nullptr},
           {"lending_links", nullptr},
           {"row_hashes", {"0a"}}};
+}
+
+inline NodeFigures node_of(const RunView& view, int node) {
+  for (const auto& [id, figures] : view.after(0).nodes)
+    if (id == node) return figures;
+  FAIL("no such node");
+  return {};
 }
 
 }  // namespace gossamer::peer::testing

@@ -7,7 +7,6 @@
 #include <cmath>
 
 #include "peer/log/metrics.hpp"
-#include "peer/watch/run_header.hpp"
 #include "peer/watch/view_json.hpp"
 #include "tests/peer/watch/records.hpp"
 
@@ -17,13 +16,6 @@ using namespace gossamer::peer::testing;
 namespace {
 
 const std::vector<int> kAll{0, 1, 2, 3};
-
-NodeFigures node_of(const RunView& view, int node) {
-  for (const auto& [id, figures] : view.after(0).nodes)
-    if (id == node) return figures;
-  FAIL("no such node");
-  return {};
-}
 
 }  // namespace
 
@@ -347,37 +339,6 @@ TEST_CASE("Prometheus' text has a sample of each peer that is heard of, and esca
   CHECK(text.find("gossamer_test_accuracy{") == text.npos);
   CHECK(text.find("run_id=\"a\\\"b\\\\c\\nd\"") != text.npos);
   CHECK(text.find("gossamer_bytes_sent_total{peer=\"2\"} 400\n") != text.npos);
-}
-
-TEST_CASE("The consensus distance of a round is of the peers that take part in it") {
-  RunView view;
-  Json header = header_of(3, {0, 1, 2});
-  header["config"]["run"]["participants"] = {"0,2", "5: 0-2"};
-  REQUIRE(view.begin(header).ok());
-  const auto add = [&](int peer, int round, double value) {
-    Json record = round_of(peer, round, 1);
-    record["sketch"] = encode_sketch(std::vector<double>{value, 0});
-    view.add(record, {0, 1, 2});
-  };
-  const auto distance_of = [&](std::size_t k) { return view.after(0).rounds.at(k); };
-  add(1, 4, 9);  // of a peer that takes no part
-  add(0, 4, 3), add(2, 4, -3);
-  CHECK(distance_of(0).consensus_distance == doctest::Approx(3));
-  CHECK(node_of(view, 2).distance == doctest::Approx(3));
-  CHECK(std::isnan(node_of(view, 1).distance));
-  add(0, 6, 1), add(2, 6, 1);
-  CHECK(std::isnan(distance_of(1).consensus_distance));  // peer 1 is still to come
-  add(1, 6, 1);
-  CHECK(distance_of(1).consensus_distance == doctest::Approx(0));
-}
-
-TEST_CASE("Participants in the header of a hostile log are ignored where they are not sound") {
-  for (const Json& hostile : {Json(7), Json("0-3"), Json::array({1, 2}), Json::array({"0-9"}),
-                              Json::array({"x"}), Json(std::vector<std::string>(4'000'000, "0"))}) {
-    Json header = header_of(3, {0});
-    header["config"]["run"]["participants"] = hostile;
-    CHECK(participants_of(header, 3).are_all());
-  }
 }
 
 TEST_CASE("Sketches of other processes give distances only where they are heard") {

@@ -134,6 +134,26 @@ def test_processes_without_ids_are_the_first_participants(network: NetworkFactor
         end(*first, third)
 
 
+def test_a_peer_that_left_resumes_nothing(network: NetworkFactory) -> None:
+    net = opened(network, 3, "0-1", "net.failure_timeout=1")
+    others = [net.start("0"), net.start("1")]
+    newcomer = net.start("2")
+    wait_for_participants(net, "0-2", 0, 1, 2)
+    leave(newcomer)
+    last = net.records(2)[-1]
+    assert (last["reason"], last["message"]) == ("left", "")
+    wait_for_participants(net, "0,1", 0, 1)
+    assert last["rounds"] == events(net, 0, "participants")[-1]["round"]
+    for other in others:  # no peer answers for longer than the failure timeout
+        other.process.send_signal(signal.SIGSTOP)
+    again = net.start("2", resume="auto")
+    again.wait_for_message("waiting for peer 0")
+    for other in others:
+        other.process.send_signal(signal.SIGCONT)
+    again.wait_for_message("joins in round")
+    leave(again)
+
+
 def test_the_last_participant_stays(network: NetworkFactory) -> None:
     net = opened(network, 3, "0")
     alone, other = net.start("0"), net.start("1")

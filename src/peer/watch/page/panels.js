@@ -9,7 +9,7 @@ const FEW = 20;  // ids or neighbours that are listed one by one
 
 const ENDINGS = {
   finished: "Finished", interrupted: "Interrupted", lost_peer: "Lost a peer",
-  diverged: "Diverged", failed: "Failed",
+  diverged: "Diverged", failed: "Failed", left: "Left",
 };
 
 const FIGURES = [
@@ -72,7 +72,7 @@ export function writeHeader(state) {
   element("connection").hidden = state.answers;
   const silence = end ? "The process has ended" : "The process no longer answers";
   write("connection", `${silence}. The page shows its last figures.`);
-  const hasEndedBadly = Boolean(end) && end.reason !== "finished";
+  const hasEndedBadly = Boolean(end) && !["finished", "left"].includes(end.reason);
   element("ending").hidden = !end?.message;
   element("ending").classList.toggle("bad", hasEndedBadly);
   write("ending", end?.message ? `${word}: ${end.message}` : "");
