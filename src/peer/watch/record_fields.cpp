@@ -29,7 +29,7 @@ std::string event_text(const Json& record) {
                        cause);
   }
   if (event == "link_restored")
-    return fmt::format("exchanges rows with peer {} again from round {} on", neighbour(),
+    return fmt::format("exchanges rows with peer {} from round {} on", neighbour(),
                        count(record, "round"));
   if (event == "reachable")
     return fmt::format("reaches {} peers", count(record, "reachable_peers"));

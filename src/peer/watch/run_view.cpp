@@ -363,8 +363,10 @@ ViewSnapshot RunView::after(std::uint64_t version) const {
     if (is_new(nodes_[node])) snapshot.nodes.emplace_back(static_cast<int>(node), nodes_[node]);
   for (const auto& [unused, kept] : rounds_.kept())
     if (is_new(kept.figures)) snapshot.rounds.push_back(kept.figures);
+  // In an open run every peer has a link to every other one, and few of them are on the graph.
   for (const auto& [link, figures] : links_.figures())
-    if (is_new(figures)) snapshot.links.emplace_back(link, figures);
+    if (is_new(figures) && (neighbours_.empty() || is_neighbour(link.first, link.second)))
+      snapshot.links.emplace_back(link, figures);
   for (const EventLine& event : events_)
     if (is_new(event)) snapshot.events.push_back(event);
   if (running_.empty()) snapshot.end = end_;
@@ -379,7 +381,11 @@ std::optional<ReplayedRound> RunView::round(std::uint64_t round) const {
   const std::lock_guard lock(mutex_);
   const auto found = rounds_.kept().find(round);
   if (found == rounds_.kept().end()) return {};
-  return ReplayedRound{found->second.peers, links_.lost_in(round)};
+  auto lost = links_.lost_in(round);
+  std::erase_if(lost, [this](const auto& link) {
+    return !neighbours_.empty() && !is_neighbour(link.first, link.second);
+  });
+  return ReplayedRound{found->second.peers, std::move(lost)};
 }
 
 }  // namespace gossamer::peer

@@ -99,6 +99,12 @@ TEST_CASE("Changes of an open run come with the log, and with the edges of the g
   CHECK(snapshot.run->at("topology").at("edge_list") == Json(Edges{{0, 1}, {0, 2}}));
   CHECK(snapshot.events.back().text == "counts peers 0-2 as participants from round 9 on");
 
+  view.add(link_of(0, 2, true), {0}), view.add(link_of(1, 2, true), {0});
+  REQUIRE(view.after(0).links.size() == 1);  // only that is on the graph
+  CHECK(view.after(0).links.front().first == std::pair(0, 2));
+  REQUIRE(view.round(8).has_value());
+  CHECK(view.round(8)->lost_links == std::vector{std::pair(0, 2)});
+
   // Another process has recorded an earlier change, and the newest one too.
   REQUIRE(view.begin(open_header({1})).ok());
   view.add(participants(1, 5, "0", {}), {1});
