@@ -103,7 +103,7 @@ class Trial:
         return values[-1] if values else None
 
     def known(self) -> list[tuple[Any, Any]]:
-        """By peer: who takes part, and how many peers it reaches, by its log."""
+        """By peer: the participants, and how many peers it reaches, by its log."""
         return [
             (self.last(peer, "participants"), self.last(peer, "reachable_peers"))
             for peer in range(self.options.peers)

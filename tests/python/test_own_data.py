@@ -2,6 +2,7 @@
 
 import json
 import random
+import signal
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -39,6 +40,47 @@ def own(network: NetworkFactory, tmp_path: Path) -> Callable[..., Network]:
         f"data.test_path={tmp_path}/test.csv",
         *sets,
     )
+
+
+def test_a_newcomer_brings_its_own_data(own: Callable[..., Network]) -> None:
+    net = own(
+        "run.open=true",
+        'run.participants=["0-2"]',
+        "run.rounds=1000000000",
+        "log.every=1000",
+        "data.standardise=false",
+        "optimizer.rate=1e-7",
+    )
+    for peer in range(3):
+        net.start(str(peer))
+    net.wait_until_training(0, 1, 2)
+    net.start("3").wait_for_message("joins in round ")
+    net.wait_until_training(3)
+    for process in net.processes:
+        process.process.send_signal(signal.SIGINT)
+    assert [process.wait() for process in net.processes] == [130] * 4
+    assert not list(net.out.glob("shards-*.json"))
+    summary = net.summary()
+    assert (summary["lost_peers"], "absent_peers" in summary) == ([], False)
+    assert summary["final"]["test_accuracy"]["mean"] > 0
+
+
+@pytest.mark.parametrize(
+    ("sets", "message"),
+    [
+        ((), "run.open: own data are scaled by the values of all peers"),
+        (
+            ("data.standardise=false", "data.weights=samples"),
+            "run.open: own data are weighed by the sizes of all shards",
+        ),
+    ],
+)
+def test_own_data_that_no_newcomer_can_have(
+    own: Callable[..., Network], sets: tuple[str, ...], message: str
+) -> None:
+    process = own("run.open=true", *sets).start("0")
+    assert process.wait() == 2
+    assert process.last_message.startswith(message), process.stderr
 
 
 def check_no_sample_left(net: Network) -> None:

@@ -226,7 +226,7 @@ Result<Config> read_config(const std::vector<ProcessLog>& logs,
                                    fmt::join(overrides, " --set "), path));
 }
 
-/// Rebuilds the setup that the processes ran with, on the CPU; `open`: who took part in an open
+/// Rebuilds the setup that the processes ran with, on the CPU; `open`: the participants of an open
 /// run. Where the data are the peers' own, it is that of a process without peers, which knows the
 /// test samples and the agreed scales.
 Result<Setup> read_setup(const std::vector<ProcessLog>& logs, Config config,
@@ -247,7 +247,8 @@ Result<Setup> read_setup(const std::vector<ProcessLog>& logs, Config config,
   if (tests_only) local_rank.hosted = {config.run.peers};
   GOSSAMER_TRY(Setup setup, make_setup(std::move(config), local_rank, std::move(external)));
   setup.config.run = run;
-  if (const Shards unknown = setup.workload->own_shards(); !unknown.empty()) {
+  // In an open run the processes have agreed on no shards.
+  if (const Shards unknown = setup.workload->own_shards(); !unknown.empty() && !open) {
     GOSSAMER_TRY(const Shards shards,
                  read_shards(first.path.parent_path(), first.lowest_peer, setup.config.run_id(),
                              unknown, setup.workload->standardised_features()));

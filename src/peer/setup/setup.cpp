@@ -130,6 +130,7 @@ Result<Setup> make_setup(Config config, LocalRank local_rank, std::shared_ptr<Wo
   setup.parameters = setup.workload->spec().parameters;
   GOSSAMER_TRY_STATUS(check_optimizer(setup));
   GOSSAMER_TRY_STATUS(check_data_weights(setup));
+  GOSSAMER_TRY_STATUS(check_open_data(setup));
   GOSSAMER_TRY_STATUS(check_virtual_time(setup));
   for (const topology::MixingSchedule* part : setup.schedule->parts()) {
     GOSSAMER_TRY(topology::TopologyReport report, setup.examine(*part));

@@ -47,11 +47,6 @@ Status check_open(const Config& config, const topology::MixingSchedule& schedule
   if (config.checkpoint.every > 0)
     return invalid_error(
         "run.open: checkpoints do not hold which peers take part; set checkpoint.every = 0");
-  if (config.shards.partition == "own")
-    return invalid_error(
-        "run.open: with data.partition = own all processes agree on all shards at the start; "
-        "choose "
-        "another partition");
   return {};
 }
 
@@ -206,6 +201,20 @@ Status check_optimizer(const Setup& setup) {
                   "works with any optimizer (gradient_tracking, allreduce)",
                   setup.config.algorithm.kind, optimizer,
                   spec.external_optimizer ? "use SGD" : "set optimizer.kind = sgd"));
+}
+
+Status check_open_data(const Setup& setup) {
+  const Config& config = setup.config;
+  if (!config.run.open || config.shards.partition != "own") return {};
+  if (setup.workload->standardised_features() > 0)
+    return invalid_error(
+        "run.open: own data are scaled by the values of all peers, and those of a newcomer are not "
+        "known at the start; scale the files, and set data.standardise = false");
+  if (config.shards.weights != "peers")
+    return invalid_error(
+        "run.open: own data are weighed by the sizes of all shards, and that of a newcomer is not "
+        "known at the start; set data.weights = peers");
+  return {};
 }
 
 Status check_data_weights(const Setup& setup) {

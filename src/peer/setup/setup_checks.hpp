@@ -20,6 +20,8 @@ Status check_optimizer(const Setup& setup);
 
 /// data.weights against the algorithm, the optimizer and the mixing rule.
 Status check_data_weights(const Setup& setup);
+/// Own data of an open run: nothing depends on what peers have that may join.
+Status check_open_data(const Setup& setup);
 
 /// The algorithm and the policy against the codec.
 Status check_codec(const Config& config, const gossip::Algorithm& algorithm,
