@@ -19,10 +19,10 @@ Result<topology::Participants> open_participants(const RunOptions& run,
       if (record_type(record) == "membership" && record.at("event") == "participants")
         by_round.try_emplace(record.at("round").get<std::uint64_t>(),
                              record.at("participants").get<std::string>());
-  const std::string first =
-      run.participants.empty() ? ids_text(first_ids(run.peers)) : run.participants.front();
-  std::vector<std::string> texts{first};
-  std::string last = first;
+  GOSSAMER_TRY(const auto begin,
+               topology::Participants::parse_open(run.participants, run.peers, "run.participants"));
+  std::string last = ids_text(begin.at(0).peers);
+  std::vector<std::string> texts{last};
   for (const auto& [round, ids] : by_round) {
     if (round == 0 || round >= run.rounds || ids == last) continue;
     texts.push_back(fmt::format("{}: {}", round, ids));

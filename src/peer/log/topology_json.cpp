@@ -64,8 +64,8 @@ Json participants_topology(const topology::MixingSchedule& part, const std::vect
                            const topology::TopologyReport& report) {
   Json json = report_json(report);
   Edges edges;
-  if (report.edges <= kMaxEdges) add_edges(part, ids, report.symmetric, edges);
-  json["edge_list"] = report.edges <= kMaxEdges ? list_of(edges) : Json();
+  add_edges(part, ids, report.symmetric, edges);
+  json["edge_list"] = list_of(edges);
   return json;
 }
 

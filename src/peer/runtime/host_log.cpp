@@ -146,7 +146,8 @@ void HostLog::record_participants(gossip::PeerEngine& engine,
   const topology::Participants& participants = schedule.participants();
   const std::size_t index = participants.index_at(engine.round());
   const topology::ParticipantChange& change = participants.changes()[index];
-  if (change.peers == std::exchange(participants_, change.peers)) return;
+  if (change.peers == participants_) return;
+  participants_ = change.peers;
   const topology::MixingSchedule& part = *schedule.parts()[index];
   const auto report = setup_.examine(part);
   if (!report.ok()) return on_fault_(report.error());

@@ -99,13 +99,8 @@ class NativeWorkload final : public Workload {
   void set_loss_sum(int peer, const LossSum& losses, const float* x) override {
     trainer_->set_loss_sum(peer, losses, x);
   }
-  Shards own_shards() const override { return agreed_ ? Shards() : data_->own_shards; }
+  Shards own_shards() const override { return data_->own_shards; }
   std::size_t standardised_features() const override { return standardised_features_; }
-  /// No process has to know the shards of others.
-  void agree_alone() {
-    agree(data_->own_shards);
-    agreed_ = true;
-  }
   void agree(const Shards& shards) override {
     if (!data_->unscaled.empty()) standardise(*data_, shards);
     data_->unscaled = {};
@@ -142,7 +137,6 @@ class NativeWorkload final : public Workload {
   WorkloadSpec spec_;
   std::shared_ptr<train::Dataset> data_;  // of the learner, which copies what it is told to refresh
   std::size_t standardised_features_;     // the same in all processes
-  bool agreed_ = false;                   // nothing is to be agreed on
   gpu::Device& device_;
   std::unique_ptr<train::Learner<float>> learner_;
   std::unique_ptr<train::Learner<float>> backdoor_test_;  ///< null: the run has no backdoor
@@ -200,8 +194,8 @@ Result<std::shared_ptr<Workload>> make_native_workload(const Config& config,
       std::make_shared<NativeWorkload>(std::move(spec), data, std::move(learner),
                                        std::move(backdoor_test), device, config.run.peers);
   const bool all_here = data_context.hosted.size() == static_cast<std::size_t>(config.run.peers);
-  if (all_here && data->own) workload->agree(data->own_shards);
-  if (config.run.open && data->own) workload->agree_alone();
+  if (data->own && (all_here || config.run.open)) workload->agree(data->own_shards);
+  if (config.run.open) data->own_shards.clear();  // no process has to know those of others
   return std::shared_ptr<Workload>(workload);
 }
 

@@ -104,7 +104,7 @@ void RunView::add_node(const Json& record, int node) {
   figures.train_seconds = number(record, "train_seconds");
   figures.wait_seconds = number(record, "wait_seconds");
   if (record.contains("mix_seconds")) figures.mix_seconds = number(record, "mix_seconds");
-  update_absences(std::max(present_.round, figures.round));
+  if (figures.round > present_.round) update_absences(figures.round);
   const bool trained = trains(node);
   if (figures.state != NodeStatus::joined && figures.state != NodeStatus::lost &&
       figures.state != NodeStatus::absent)

@@ -296,8 +296,7 @@ export function writeAbsent(state) {
   if (place.textContent !== text) place.replaceChildren(...parts);
 }
 
-const EVENTS =
-  ["link_lost", "link_restored", "reachable", "joined", "participants", "ended"];
+const EVENTS = ["link_lost", "link_restored", "reachable", "joined", "participants", "ended"];
 
 export function writeEvents(state) {
   const items = state.events.map(({ seconds, round, peer, event, text }) => {

@@ -6,8 +6,7 @@ const NODE_FIELDS = [
   "round", "seconds", "train_loss", "test_loss", "test_accuracy", "distance", "bytes_sent",
   "bytes_received", "wait_seconds", "train_seconds", "mix_seconds",
 ];
-export const STATES =
-  ["training", "joined", "lost", "finished", "stopped", "absent", "unknown"];
+export const STATES = ["training", "joined", "lost", "finished", "stopped", "absent", "unknown"];
 /** States of peers whose figures are out of date. */
 export const AWAY = ["lost", "absent", "unknown"];
 const MOST_EVENTS = 200;
