@@ -33,9 +33,8 @@ std::optional<Listening> listen_at_seed(const std::string& text) {
   return Listening{std::move(port).value(), *seed, random_number()};
 }
 
-}  // namespace
-
-Result<Listening> open_listening(const NetOptions& options, const std::vector<int>& hosted) {
+/// With the address that it listens on.
+Result<Listening> open_own(const NetOptions& options, const std::vector<int>& hosted) {
   if (options.listen.empty() && options.peers.empty())
     for (const std::string& seed : options.seeds)
       if (auto listening = listen_at_seed(seed)) return *std::move(listening);
@@ -43,6 +42,17 @@ Result<Listening> open_listening(const NetOptions& options, const std::vector<in
   GOSSAMER_TRY(OpenPort port, OpenPort::open(address));
   Address actual = port.address();
   return Listening{std::move(port), std::move(actual), random_number()};
+}
+
+}  // namespace
+
+Result<Listening> open_listening(const NetOptions& options, const std::vector<int>& hosted) {
+  GOSSAMER_TRY(Listening listening, open_own(options, hosted));
+  if (options.reach.advertise.empty()) return listening;
+  listening.address = {};
+  if (options.reach.advertise == kNoAddress) return listening;
+  GOSSAMER_TRY(listening.address, parse_address(options.reach.advertise));
+  return listening;
 }
 
 }  // namespace gossamer::net

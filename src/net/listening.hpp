@@ -12,8 +12,8 @@ namespace gossamer::net {
 
 struct Listening {
   OpenPort port;
-  /// That other processes connect to; a host 0.0.0.0 or :: stands for any address of this
-  /// machine.
+  /// That other processes connect to (net.advertise, or where it listens); a host 0.0.0.0 or ::
+  /// stands for any address of this machine, and none for a process that cannot be called.
   Address address;
   std::uint64_t process;  ///< the number of this process in address books (AddressRecord)
   std::vector<AddressRecord> book = {};  ///< the records that it knows already

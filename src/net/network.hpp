@@ -20,6 +20,7 @@
 #include "net/options.hpp"
 #include "net/session/session_options.hpp"
 #include "net/startup/refused_connections.hpp"
+#include "net/startup/route.hpp"
 #include "net/tls/members.hpp"
 #include "net/wire/buffer_pool.hpp"
 #include "net/wire/frame.hpp"
@@ -40,6 +41,13 @@ struct LinkReport {
   bool lends = false;       ///< the other end reads the rows of the peer here in the memory of this
                             ///< process, to which they are not sent
   bool suspected = false;   ///< the other end has been silent for half of the failure timeout
+  Route route = {};         ///< of the latest connection
+};
+
+/// The peers of an open run that join the network while it runs.
+struct LaterPeers {
+  std::set<int> elsewhere = {};  ///< of other processes: they are not waited for
+  bool here = false;             ///< this process waits until a network runs
 };
 
 struct NetworkSetup {
@@ -55,11 +63,9 @@ struct NetworkSetup {
   /// (peer here, peer of another process), each pair once: the pairs to connect. Both processes
   /// name a pair, each from its side.
   std::vector<std::pair<int, int>> pairs;
-  /// Peers of other processes that are not waited for: they join the network while it runs. Until
-  /// then no process connects to them.
-  std::set<int> newcomers = {};
-  /// This process is one of them: it waits until a network runs.
-  bool joins_later = false;
+  LaterPeers later = {};
+  /// After so long without a connection to a partner, other ways to it are looked for.
+  gossip::Time detour_patience = std::chrono::seconds(3);
   /// Memory that chunks are read into. Outlives all of them.
   BufferMemory chunk_memory = BufferMemory::ordinary();
   /// Memory of rows that processes of this machine may read in place, or null (Lending).
@@ -82,6 +88,10 @@ struct NetworkSetup {
   /// The peer at the other end of a link that is not lost has finished its run and left: all that
   /// it sent has been delivered, and nothing follows. Called as `on_link_restored` is.
   std::function<void(int here, int there)> on_peer_left = [](int, int) {};
+  /// The connection of a pair goes another way than the one before; the first one is compared with
+  /// a direct one. From start() on.
+  std::function<void(int here, int there, const Route& route)> on_route = [](int, int,
+                                                                             const Route&) {};
   /// Figures have come over the link, from join() on. An error (lost_peer) says, as a clause after
   /// the partner's name, how they break the protocol; the link is then lost.
   std::function<Status(int here, int there, const Figures& figures)> on_figures =

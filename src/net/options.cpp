@@ -36,6 +36,19 @@ ParameterSet<NetOptions> with_timeouts(ParameterSet<NetOptions> set) {
             .choices = {"continue", "stop"}});
 }
 
+ParameterSet<NetOptions> with_reach(ParameterSet<NetOptions> set) {
+  return std::move(set)
+          .add("advertise", &NetOptions::reach, &ReachOptions::advertise,
+               {.help = "host:port at which other processes call this one, where it is not the "
+                        "address that it listens on: that of a router that forwards the port. "
+                        "none: no process can call this one, which has an id or a key; it calls "
+                        "the others, and reaches those that cannot be called through them"})
+          .add(
+              "relay", &NetOptions::reach, &ReachOptions::relay,
+              {.help = "whether this process passes on what two others send each other that cannot "
+                       "call one another"});
+}
+
 ParameterSet<NetOptions> with_page(ParameterSet<NetOptions> set) {
   return std::move(set)
       .add("http", &NetOptions::http,
@@ -53,7 +66,7 @@ ParameterSet<NetOptions> with_page(ParameterSet<NetOptions> set) {
 }  // namespace
 
 const ParameterSet<NetOptions>& net_parameters() {
-  static const auto set = with_page(with_timeouts(
+  static const auto set = with_page(with_reach(with_timeouts(
       ParameterSet<NetOptions>()
           .add("peers", &NetOptions::peers,
                {.help = "one host:port per peer, in order of their ids, then one per server of the "
@@ -101,7 +114,7 @@ const ParameterSet<NetOptions>& net_parameters() {
                     "auto: under algorithm.policy sync, a process reads the rows of another one of "
                     "the same machine and user in that process's memory; off: all rows are "
                     "sent over TCP",
-                .choices = {"auto", "off"}})));
+                .choices = {"auto", "off"}}))));
   return set;
 }
 
@@ -145,6 +158,26 @@ Status validate_keys(const NetOptions& options) {
   return {};
 }
 
+Status validate_advertise(const NetOptions& options) {
+  if (options.reach.advertise.empty()) return {};
+  if (!options.peers.empty())
+    return invalid_error(
+        "net.advertise: net.peers says at which addresses the peers are called: put the address "
+        "there, and set net.listen to the one to listen on");
+  if (options.reach.advertise == kNoAddress)
+    return !options.rendezvous.empty() && options.seeds.empty()
+               ? invalid_error("net.advertise: none needs net.seeds, and not net.rendezvous alone")
+               : Status();
+  const auto address = parse_address(options.reach.advertise);
+  if (!address.ok())
+    return invalid_error("net.advertise: " + address.error().message + "; or none");
+  if (address->port == 0 || is_any_host(*address))
+    return invalid_error(fmt::format(
+        "net.advertise: {} cannot be called: give the address and the port that other machines use",
+        options.reach.advertise));
+  return check_reach(options, *address, "net.advertise:");
+}
+
 }  // namespace
 
 Status check_reach(const NetOptions& options, const Address& address, const std::string& name) {
@@ -157,6 +190,7 @@ Status check_reach(const NetOptions& options, const Address& address, const std:
 }
 
 Status validate_seeds(const NetOptions& options) {
+  GOSSAMER_TRY_STATUS(validate_advertise(options));
   for (std::size_t i = 0; i < options.seeds.size(); ++i) {
     const auto address = parse_address(options.seeds[i]);
     if (!address.ok())

@@ -9,6 +9,13 @@
 
 namespace gossamer::net {
 
+/// Of processes that cannot call each other (net/relay/).
+struct ReachOptions {
+  /// Where others call this process, if that is not where it listens; or kNoAddress.
+  std::string advertise;
+  bool relay = true;  ///< passes on the bytes of peers that cannot call each other
+};
+
 struct NetOptions {
   /// One address per peer, in order of their ids; the peers of one process share theirs. Or one
   /// with "{peer}".
@@ -31,8 +38,12 @@ struct NetOptions {
   int window = 2;                      ///< chunks: one is read while another is mixed
   std::string shared_memory = "auto";  ///< auto | off: rows between processes of one machine
   std::string share_figures = "auto";  ///< auto | on | off: for pages of other processes
-  std::string http;                    ///< where the page of the run is served; empty: nowhere
+  ReachOptions reach;                  ///< by whom, and for whom, this process can be reached
+  std::string http;       ///< where the page of the run is served; empty: nowhere
 };
+
+/// The value of net.advertise of a process that cannot be called.
+inline constexpr const char* kNoAddress = "none";
 
 /// The declaration of the options, for configuration files, --set and `gossamer list`.
 const ParameterSet<NetOptions>& net_parameters();
@@ -49,7 +60,7 @@ Result<Address> listen_address(const NetOptions& options, const std::vector<int>
 /// no keys, and net.insecure does not allow that; the sentence begins with `name` and the address.
 Status check_reach(const NetOptions& options, const Address& address, const std::string& name);
 
-/// The part of validate() that is about net.seeds.
+/// The part of validate() that is about net.seeds and net.advertise.
 Status validate_seeds(const NetOptions& options);
 
 /// Checks what the declaration cannot: addresses and keys, their number, and that an address that

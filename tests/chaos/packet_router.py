@@ -45,20 +45,23 @@ def address(peer: int) -> str:
     return f"10.213.8.{peer + 1}"
 
 
-class Router:
-    """Carries packets in a thread of its own until stop()."""
+class Carrier:
+    """Carries packets between TUN devices, in a thread of its own until stop()."""
 
-    def __init__(self, emulation: Emulation, tunnels: list[int]) -> None:
-        self.emulation, self.tunnels = emulation, tunnels
-        self.dropped = 0
-        self._free: defaultdict[tuple[object, ...], float] = defaultdict(float)
-        self._last: defaultdict[tuple[int, int], float] = defaultdict(float)
+    def __init__(self, tunnels: list[int]) -> None:
+        self.tunnels = tunnels
         self._waiting: list[tuple[float, int, int, bytes]] = []  # (when, number, receiver, packet)
         self._numbers = itertools.count()
-        self._rng = random.Random(1)
         self._wake = os.pipe()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
+
+    def accept(self, sender: int, packet: bytes) -> None:
+        """Sends the packet on, or does not."""
+        raise NotImplementedError
+
+    def send(self, receiver: int, packet: bytes, when: float = 0) -> None:
+        heapq.heappush(self._waiting, (when, next(self._numbers), receiver, packet))
 
     def stop(self) -> None:
         os.close(self._wake[1])
@@ -77,9 +80,21 @@ class Router:
             if self._wake[0] in readable:
                 return
             for tunnel in readable:
-                self._accept(self.tunnels.index(tunnel), os.read(tunnel, 65536))
+                self.accept(self.tunnels.index(tunnel), os.read(tunnel, 65536))
 
-    def _accept(self, sender: int, packet: bytes) -> None:
+
+class Router(Carrier):
+    """Gives packets the properties of the emulated network."""
+
+    def __init__(self, emulation: Emulation, tunnels: list[int]) -> None:
+        self.emulation = emulation
+        self.dropped = 0
+        self._free: defaultdict[tuple[object, ...], float] = defaultdict(float)
+        self._last: defaultdict[tuple[int, int], float] = defaultdict(float)
+        self._rng = random.Random(1)
+        super().__init__(tunnels)
+
+    def accept(self, sender: int, packet: bytes) -> None:
         receiver = packet[19] - 1 if len(packet) >= 20 and packet[0] >> 4 == 4 else -1
         if not 0 <= receiver < len(self.tunnels):
             return  # IPv6's announcements
@@ -100,15 +115,15 @@ class Router:
         jitter = self._rng.uniform(0, self.emulation.jitter)
         when += (self.emulation.latency[pair] + jitter) / 1e3
         when = self._last[sender, receiver] = max(when, self._last[sender, receiver])
-        heapq.heappush(self._waiting, (when, next(self._numbers), receiver, packet))
+        self.send(receiver, packet, when)
 
 
-def open_tunnel(device: str, namespace: str, peer: int) -> int:
+def open_tunnel(device: str, namespace: str, address_and_prefix: str) -> int:
     """A TUN device in the namespace; its packets are read from the file descriptor."""
     tunnel = os.open("/dev/net/tun", os.O_RDWR | os.O_CLOEXEC)
     fcntl.ioctl(tunnel, SET_INTERFACE, struct.pack("16sH", device.encode(), TUN_WITHOUT_HEADER))
     ip("link", "set", device, "netns", namespace)
-    ip("address", "add", f"{address(peer)}/24", "dev", device, prefix=inside(namespace))
+    ip("address", "add", address_and_prefix, "dev", device, prefix=inside(namespace))
     for name in (device, "lo"):
         ip("link", "set", name, "up", prefix=inside(namespace))
     return tunnel
@@ -126,7 +141,7 @@ def routed_namespaces(emulation: Emulation) -> Iterator[list[str]]:
     try:
         for k, name in enumerate(names):
             ip("netns", "add", name)
-            tunnels.append(open_tunnel(f"gt{os.getpid() % 100000}x{k}", name, k))
+            tunnels.append(open_tunnel(f"gt{os.getpid() % 100000}x{k}", name, f"{address(k)}/24"))
         router = Router(emulation, tunnels)
         try:
             yield names

@@ -11,6 +11,7 @@
 #include "net/tls/keys.hpp"
 #include "net/wire/frame_reader.hpp"
 #include "net/wire/hello.hpp"
+#include "net/wire/relay_request.hpp"
 #include "tests/fuzz/target.hpp"
 
 namespace gossamer::fuzz {
@@ -31,6 +32,10 @@ void run_hello(std::span<const std::byte> input) {
   if (const auto more = settings_bytes(std::span(bytes).first<kHelloBytes>()))
     bytes.resize(kHelloBytes + *more);
   decode_hello_prefix(std::span(bytes).first<kHelloPrefixBytes>());
+  const auto head = std::span(bytes).first<kRelayRequestBytes>();
+  if (const auto request = decode_relay_request(head))
+    require(std::ranges::equal(encode_relay_request(*request), head),
+            "a request to a relay that is read is written as it was");
   const auto hello = decode_hello(bytes);
   if (!hello) return;
   const auto again = decode_hello(encode_hello(*hello));
@@ -52,7 +57,9 @@ std::vector<Bytes> hello_seeds() {
   hello.session = 17;
   const auto bare = encode_hello(hello);
   hello.identity.settings = "run.peers=5\nrun.seed=0\n";
-  return {bare, encode_hello(hello)};
+  const auto relayed =
+      encode_relay_request({RelayRequest::Kind::call, 2, 1, book_network("run", 4)});
+  return {bare, encode_hello(hello), Bytes(relayed.begin(), relayed.end())};
 }
 
 // ---- address book

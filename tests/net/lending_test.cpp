@@ -7,7 +7,7 @@
 #include <sstream>
 
 #include "net/session/send_queue.hpp"
-#include "tests/net/relay.hpp"
+#include "tests/net/proxy.hpp"
 
 using namespace gossamer;
 using namespace gossamer::net;
@@ -152,8 +152,8 @@ TEST_CASE("rows that are lent arrive once and in order over connections that are
     std::mt19937 dice(seed);
     Cuttable pair(
         20,
-        [&dice](Relay& relay) {
-          relay.life = [&dice](int) { return 2 * kHelloBytes + 100 + dice() % 2000; };
+        [&dice](Proxy& proxy) {
+          proxy.life = [&dice](int) { return 2 * kHelloBytes + 100 + dice() % 2000; };
         },
         {}, true);
     pair.world.run_until([&] { return both_lend(*pair.zero, *pair.one); });
@@ -181,7 +181,7 @@ TEST_CASE("rows that are lent arrive once and in order over connections that are
       CHECK(process->count("lost 0-1") + process->count("lost 1-0") == 0);
     }
     CHECK(pair.zero->network->traffic(0).lent_bytes_sent == 40 * kValues * sizeof(float));
-    CHECK(pair.relay->connections > 10);
+    CHECK(pair.proxy->connections > 10);
     pair.world.leave();
   }
 }

@@ -4,7 +4,7 @@
 #include <random>
 
 #include "net/session/send_queue.hpp"
-#include "tests/net/relay.hpp"
+#include "tests/net/proxy.hpp"
 
 using namespace gossamer;
 using namespace gossamer::net;
@@ -76,7 +76,7 @@ const std::vector<std::size_t> kSizes = {1, 700, 30'000};
 std::pair<Carried, Carried> undisturbed(int rounds, const std::vector<std::size_t>& sizes) {
   Cuttable pair;
   auto result = exchange(pair, rounds, sizes);
-  CHECK(pair.relay->connections == 1);
+  CHECK(pair.proxy->connections == 1);
   CHECK(pair.world.all([](Process& p) { return p.lines.empty(); }));
   return result;
 }
@@ -94,7 +94,7 @@ TEST_CASE(
   for (const std::size_t at : places) {
     CAPTURE(at);
     Cuttable pair(
-        20, [at](Relay& relay) { relay.life = [at](int k) { return k == 0 ? at : SIZE_MAX; }; });
+        20, [at](Proxy& proxy) { proxy.life = [at](int k) { return k == 0 ? at : SIZE_MAX; }; });
     CHECK(exchange(pair, 2, kSizes) == expected);
     check_quiet(pair);
   }
@@ -105,11 +105,11 @@ TEST_CASE("connections that are cut again and again are resumed") {
   for (const unsigned seed : {1u, 2u, 3u, 4u, 5u, 6u}) {
     CAPTURE(seed);
     std::mt19937 dice(seed);
-    Cuttable pair(20, [&dice](Relay& relay) {
-      relay.life = [&dice](int) { return 1500 + dice() % 120'000; };
+    Cuttable pair(20, [&dice](Proxy& proxy) {
+      proxy.life = [&dice](int) { return 1500 + dice() % 120'000; };
     });
     CHECK(exchange(pair, 12, kSizes) == expected);
-    CHECK(pair.relay->connections > 20);
+    CHECK(pair.proxy->connections > 20);
     check_quiet(pair);
   }
 }
@@ -121,17 +121,17 @@ TEST_CASE("connections that end within large rows, at one end before the other, 
     Cuttable pair;
     for (int i = 1; i <= 40; ++i)
       pair.world.scheduler.after(
-          i * 3ms, [&pair, one_end] { one_end ? pair.relay->cut_there() : pair.relay->cut(); });
+          i * 3ms, [&pair, one_end] { one_end ? pair.proxy->cut_there() : pair.proxy->cut(); });
     CHECK(exchange(pair, 4, sizes) == expected);
-    CHECK(pair.relay->connections > 1);
+    CHECK(pair.proxy->connections > 1);
     check_quiet(pair);
   }
 }
 
 TEST_CASE("the end that sees a break asks the other end to dial back") {
   Cuttable pair;
-  pair.relay->cut_there();
-  pair.world.run_until([&] { return pair.relay->connections == 2; });
+  pair.proxy->cut_there();
+  pair.world.run_until([&] { return pair.proxy->connections == 2; });
   check_carries(pair.world, *pair.zero, 0, *pair.one, 1);
   check_carries(pair.world, *pair.one, 1, *pair.zero, 0);
   check_quiet(pair);
@@ -142,7 +142,7 @@ TEST_CASE("the death of a process is detected at once, and its successor has ano
   const gossip::Time begin = pair.world.scheduler.now();
   SUBCASE("no process there") {
     REQUIRE(pair.front.announce({1}, pair.one->network->address())
-                .ok());  // a relay would accept the connection
+                .ok());  // a proxy would accept the connection
     pair.world.kill(*pair.one);
     pair.world.run_until([&] { return pair.zero->count("lost 0-1") == 1; });
   }
@@ -151,7 +151,7 @@ TEST_CASE("the death of a process is detected at once, and its successor has ano
     pair.world.run_until([&] { return pair.one->count("lost 1-0") == 1; });
   }
   SUBCASE("another one answers") {
-    pair.relay->shut();
+    pair.proxy->shut();
     Process& other = pair.world.add({1}, {{0, 1}});
     pair.world.kill(*pair.one);
     REQUIRE(other.network->start().ok());
@@ -173,34 +173,34 @@ TEST_CASE("the death of a process is detected at once, and its successor has ano
 
 TEST_CASE("a session whose connections carry nothing fails after the failure timeout") {
   Cuttable pair(
-      0.5, [](Relay& relay) { relay.life = [](int k) { return k == 0 ? SIZE_MAX : 100'000; }; });
+      0.5, [](Proxy& proxy) { proxy.life = [](int k) { return k == 0 ? SIZE_MAX : 100'000; }; });
   Row row(100'000), back(10);
   pair.zero->network->link(0, 1).send(row.chunk(0, 1));
-  pair.relay->cut();
+  pair.proxy->cut();
   pair.world.run_until(
       [&] { return pair.zero->count("lost 0-1") == 1 && pair.one->count("lost 1-0") == 1; });
   CHECK(row.leases == 0);
   CHECK(pair.one->memory.headers.empty());
-  CHECK(pair.relay->connections < 40);
-  pair.relay->life = [](int) { return SIZE_MAX; };
+  CHECK(pair.proxy->connections < 40);
+  pair.proxy->life = [](int) { return SIZE_MAX; };
   pair.world.run_until([&] { return pair.both_restored(1); });
   check_carries(pair.world, *pair.zero, 0, *pair.one, 1);
 }
 
 TEST_CASE("a damaged frame is requested once more; a second corruption is a protocol violation") {
   for (const std::size_t place : {kHelloBytes + 30, kHelloBytes + kFrameHeaderBytes + 1000}) {
-    Cuttable pair(20, [place](Relay& relay) {
-      relay.damage = [place](int k) { return k == 0 ? place : SIZE_MAX; };
+    Cuttable pair(20, [place](Proxy& proxy) {
+      proxy.damage = [place](int k) { return k == 0 ? place : SIZE_MAX; };
     });
     check_carries(pair.world, *pair.zero, 0, *pair.one, 1);
-    CHECK(pair.relay->connections == 2);
+    CHECK(pair.proxy->connections == 2);
     CHECK(pair.one->said("the frame is requested once more"));
     check_quiet(pair);
   }
   // An acknowledgement precedes it on every connection but the first.
   const std::size_t place = kHelloBytes + kFrameHeaderBytes + 30;
-  Cuttable pair(20, [place](Relay& relay) {
-    relay.damage = [place](int k) { return k == 0 ? place - kFrameHeaderBytes : place; };
+  Cuttable pair(20, [place](Proxy& proxy) {
+    proxy.damage = [place](int k) { return k == 0 ? place - kFrameHeaderBytes : place; };
   });
   Row row(1000);
   pair.zero->network->link(0, 1).send(row.chunk(0, 1));
@@ -211,11 +211,11 @@ TEST_CASE("a damaged frame is requested once more; a second corruption is a prot
 
 TEST_CASE("a silent connection is suspected and replaced by another one") {
   Cuttable pair(1);
-  pair.relay->hold();
+  pair.proxy->hold();
   Row row(100'000);
   pair.zero->network->link(0, 1).send(row.chunk(0, 1));
   pair.world.run_until([&] { return pair.one->memory.bytes == 400'000; });
-  CHECK(pair.relay->connections >= 2);
+  CHECK(pair.proxy->connections >= 2);
   pair.world.run_until([&] {
     return pair.zero->said("is no longer suspected") || pair.one->said("is no longer suspected");
   });
@@ -237,7 +237,7 @@ TEST_CASE("requests to resume an unknown session are rejected, and many of them 
           HandshakeResult::unknown_session);
   }
   check_carries(pair.world, *pair.zero, 0, *pair.one, 1);
-  CHECK(pair.relay->connections == 1);
+  CHECK(pair.proxy->connections == 1);
   check_quiet(pair);
 }
 
@@ -250,14 +250,14 @@ TEST_CASE("goodbyes, and the frames before them, survive broken connections") {
       pair.zero->network->link(0, 1).send(row.chunk(0, 1, 0, begin, 1 << 18));
     pair.world.run_until([&] { return pair.one->memory.held.size() == 2; });
     if (first_leaves) pair.zero->network->begin_leave();
-    pair.relay->cut();
+    pair.proxy->cut();
     pair.one->memory.hold = false;
     pair.one->memory.held.clear();
     if (!first_leaves) pair.zero->network->begin_leave();
     pair.world.run_until(
         [&] { return pair.one->memory.bytes == row.values.size() * sizeof(float); });
     pair.one->network->begin_leave();
-    pair.relay->cut();
+    pair.proxy->cut();
     pair.world.run_until([&] { return pair.zero->network->left() && pair.one->network->left(); });
     CHECK(row.leases == 0);
     CHECK(pair.one->memory.received == row.values);
@@ -274,12 +274,12 @@ TEST_CASE(
   pair.world.run_until([&] { return came() >= before + kFrameHeaderBytes; });
   pair.zero->network->begin_leave();
   pair.world.run_until([&] { return pair.one->network->left(); });
-  pair.relay->cut();  // with the acknowledgement of peer 0's goodbye
+  pair.proxy->cut();  // with the acknowledgement of peer 0's goodbye
   pair.world.kill(*pair.one);
   CHECK_FALSE(pair.zero->network->left());
   const gossip::Time begin = pair.world.scheduler.now();
   pair.zero->network->leave(
-      50ms);  // behind a relay that accepts connections for a process that is gone
+      50ms);  // behind a proxy that accepts connections for a process that is gone
   CHECK(pair.world.scheduler.now() - begin < 10s);  // of a failure timeout of 20 s
   CHECK(pair.zero->lines.empty());
 }

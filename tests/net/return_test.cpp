@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "net/io/back_off.hpp"
-#include "tests/net/relay.hpp"
+#include "tests/net/proxy.hpp"
 
 using namespace gossamer;
 using namespace gossamer::net;
@@ -52,7 +52,7 @@ TEST_CASE("a lost link is restored at both ends, and carries from the beginning 
   for (std::size_t begin = 0; begin + step < old.values.size(); begin += step)
     pair.zero->network->link(0, 1).send(old.chunk(0, 1, 5, begin, step));
   world.run_until([&] { return pair.one->memory.held.size() == 2; });
-  pair.relay->shut();
+  pair.proxy->shut();
   world.run_until([&] { return pair.zero->count("lost 0-1") == 1; });
   CHECK(old.leases == 0);  // the queue of the lost session is empty
   CHECK_FALSE(pair.zero->network->connected(0, 1));
@@ -61,7 +61,7 @@ TEST_CASE("a lost link is restored at both ends, and carries from the beginning 
   pair.one->memory.hold = false;
   pair.one->memory.held.clear();
   world.run_until([&] { return pair.one->count("lost 1-0") == 1; });
-  pair.relay->open();
+  pair.proxy->open();
   world.run_until([&] { return pair.both_restored(1); });
   CHECK(pair.zero->journal == Journal{"lost 0-1", "restored 0-1"});
   CHECK(pair.zero->network->connected(0, 1));

@@ -150,6 +150,7 @@ class World {
     if (!keys.empty())
       setup.credentials = Credentials{keys.at(static_cast<std::size_t>(hosted.front())), members()};
     setup.identity = std::move(who);
+    setup.detour_patience = detour_patience;
     for (auto [a, b] : edges) {
       const bool has_a = std::ranges::find(hosted, a) != hosted.end(),
                  has_b = std::ranges::find(hosted, b) != hosted.end();
@@ -244,10 +245,11 @@ class World {
 
   Folder folder;
   NetOptions options;
-  std::vector<KeyPair> keys;    ///< of the peers, by id; empty: connections are not encrypted
-  bool tolerates_loss = false;  ///< processes go on without a lost link
-  bool shares_memory = false;   ///< processes have memory that others may read
-  int buffers = 0;              ///< of all processes, alive or not
+  std::vector<KeyPair> keys;          ///< of the peers, by id; empty: connections are not encrypted
+  bool tolerates_loss = false;        ///< processes go on without a lost link
+  gossip::Time detour_patience = 3s;  ///< NetworkSetup
+  bool shares_memory = false;         ///< processes have memory that others may read
+  int buffers = 0;                    ///< of all processes, alive or not
   RealScheduler scheduler;
   std::vector<std::unique_ptr<Process>> processes;
 

@@ -3,7 +3,7 @@
 #include "net/tls/error.hpp"
 #include "net/tls/openssl.hpp"
 #include "net/tls/tls_socket.hpp"
-#include "tests/net/relay.hpp"
+#include "tests/net/proxy.hpp"
 
 using namespace gossamer;
 using namespace gossamer::net;
@@ -200,13 +200,13 @@ TEST_CASE("tls: values that differ are told to a process that has proved its key
 }
 
 TEST_CASE("tls: recorded bytes of a member are refused, whole and cut") {
-  Cuttable pair(20, [](Relay& relay) { relay.records = true; }, make_keys(2));
+  Cuttable pair(20, [](Proxy& proxy) { proxy.records = true; }, make_keys(2));
   check_carries(pair.world, *pair.zero, 0, *pair.one, 1);
-  pair.relay->cut();
+  pair.proxy->cut();
   check_carries(pair.world, *pair.zero, 0, *pair.one, 1);  // resumed
   const std::uint64_t before = pair.one->network->refused().handshakes;
   std::uint64_t replays = 0;
-  for (const auto& bytes : std::vector(pair.relay->recorded)) {
+  for (const auto& bytes : std::vector(pair.proxy->recorded)) {
     if (bytes.empty()) continue;
     for (const std::size_t length : {bytes.size(), bytes.size() / 2, std::size_t{1}}) {
       RawClient replay(pair.world, pair.one->network->address());
@@ -227,8 +227,8 @@ TEST_CASE("tls: a byte changed on the way, anywhere and in either direction, cha
     for (const std::size_t place : {0, 5, 40, 150, 300, 600, 900, 1200, 1500, 3000, 7000}) {
       Cuttable pair(
           20,
-          [back, place](Relay& relay) {
-            (back ? relay.damage_back : relay.damage) = [place](int k) {
+          [back, place](Proxy& proxy) {
+            (back ? proxy.damage_back : proxy.damage) = [place](int k) {
               return k == 0 ? place : SIZE_MAX;
             };
           },
@@ -238,7 +238,7 @@ TEST_CASE("tls: a byte changed on the way, anywhere and in either direction, cha
         check_carries(pair.world, *pair.one, 1, *pair.zero, 0);
       }
       pair.world.leave();
-      CHECK(pair.relay->connections >= 2);
+      CHECK(pair.proxy->connections >= 2);
       CHECK(pair.zero->faults.empty());
       CHECK(pair.one->faults.empty());
     }
@@ -247,7 +247,7 @@ TEST_CASE("tls: a byte changed on the way, anywhere and in either direction, cha
 TEST_CASE("tls: a session with keys is resumed after any cut") {
   for (std::size_t at = 0; at < 12'000; at += 997) {
     Cuttable pair(
-        20, [at](Relay& relay) { relay.life = [at](int k) { return k == 0 ? at : SIZE_MAX; }; },
+        20, [at](Proxy& proxy) { proxy.life = [at](int k) { return k == 0 ? at : SIZE_MAX; }; },
         make_keys(2));
     check_carries(pair.world, *pair.zero, 0, *pair.one, 1);
     check_carries(pair.world, *pair.one, 1, *pair.zero, 0);

@@ -73,6 +73,19 @@ def test_newcomers_join_while_others_are_killed(gossamer: Path) -> None:
     assert json.loads(done.stdout)["kills"] == 4
 
 
+@pytest.mark.xdist_group("chaos")
+def test_machines_that_cannot_be_called_train_through_others(gossamer: Path) -> None:
+    command = [sys.executable, str(CHAOS / "nat.py"), "--program", str(gossamer), "--machines", "1"]
+    command += ["--kinds", "public", "public", "rejecting firewall", "restricted cone", "symmetric"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+    if done.returncode == 77:
+        pytest.skip(done.stderr.strip())
+    assert done.returncode == 0, done.stdout + done.stderr
+    report = json.loads(done.stdout)
+    assert (report["relays_killed"], report["relayed_links"]) == (2, 3)
+    assert report["ways"]["restricted cone – symmetric"] == {"relayed": 1}
+
+
 class DpsgdTrial(Trial):
     """A trial without faults and without gradient tracking: no peer converges to the optimum."""
 

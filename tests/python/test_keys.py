@@ -7,49 +7,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from network_test_util import DEADLINE, Network, NetworkFactory, wait_until
+from network_test_util import Keys, Network, NetworkFactory, keygen, wait_until
 from test_log_schema import check_folder
 
 FOREVER = ("run.rounds=1000000000", "log.every=1", "topology.kind=ring")
-
-
-def keygen(program: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [str(program), "keygen", *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=DEADLINE,
-    )
-
-
-class Keys:
-    """The keys of the peers of a network, one file for each, and its file of members."""
-
-    def __init__(self, net: Network) -> None:
-        self.net = net
-        self.members = net.folder / "members.toml"
-        self.public = [self.make(f"{peer}.key") for peer in range(net.peers)]
-        self.write(*self.public)
-        net.sets.append(f"net.members={self.members}")
-
-    def make(self, name: str) -> str:
-        done = keygen(self.net.program, str(self.net.folder / name))
-        assert done.returncode == 0, done.stderr
-        return done.stdout.splitlines()[0]
-
-    def write(self, *keys: str) -> None:
-        self.write_text(
-            "".join(f'[[member]]\nid = {k}\nkey = "{key}"\n' for k, key in enumerate(keys))
-        )
-
-    def write_text(self, text: str) -> None:
-        part = self.members.with_suffix(".part")
-        part.write_text(text, encoding="utf-8")
-        part.replace(self.members)
-
-    def file(self, peer: int) -> str:
-        return f"net.key={self.net.folder / f'{peer}.key'}"
 
 
 def run_ring(net: Network, keys: Keys | None) -> str:

@@ -152,7 +152,7 @@ bool AddressBook::merge(const std::vector<AddressRecord>& records, gossip::Time 
       AddressRecord& taken = (entries_[record.peer] = {record, now}).record;
       // Of a process that listened where this one does now, and is not suspected by the others:
       // this one answers them.
-      if (address_ == record.address) taken.standing = Standing::lost;
+      if (address_ == record.address && !address_->is_none()) taken.standing = Standing::lost;
       changed = true;
     }
   }

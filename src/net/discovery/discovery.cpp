@@ -236,7 +236,10 @@ gossip::Time Discovery::pause() {
 }
 
 Result<Address> Discovery::find(int peer) const {
-  if (const AddressRecord* record = book_.find(peer)) return record->address;
+  if (const AddressRecord* record = book_.find(peer)) {
+    if (!record->address.is_none()) return record->address;
+    return Error{ErrorKind::network, "it cannot be called (its net.advertise is none)"};
+  }
   const std::string seeds = describe_seeds();
   return Error{ErrorKind::network,
                seeds.empty()

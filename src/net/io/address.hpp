@@ -13,6 +13,7 @@ struct Address {
   std::uint16_t port = 0;  ///< 0: any free port, to listen on
 
   bool operator==(const Address&) const = default;
+  bool is_none() const { return host.empty(); }  ///< of a process that cannot be called
 };
 
 /// Error (invalid): the text is no address; the message quotes it and gives examples.

@@ -42,8 +42,10 @@ Status ConnectionManager::start() {
   acceptor_ = std::make_unique<Acceptor>(state_.scheduler, acceptor_options());
   GOSSAMER_TRY_STATUS(acceptor_->open(listening_->port));
   GOSSAMER_TRY_STATUS(announce());
-  for (auto& [pair, edge] : state_.edges)
+  for (auto& [pair, edge] : state_.edges) {
     if (edge.connects()) connect(edge);
+    detours_.begin(edge, state_.setup.detour_patience);
+  }
   return {};
 }
 
@@ -52,7 +54,8 @@ Status ConnectionManager::announce() {
   const std::string& folder = state_.setup.options.rendezvous;
   if (folder.empty()) return {};
   rendezvous_.emplace(folder, state_.setup.identity.run_id);
-  Address own = address();
+  if (listening_->address.is_none()) return {};
+  Address own = state_.setup.options.reach.advertise.empty() ? address() : listening_->address;
   if (is_any_host(own)) own.host = host_name();
   return rendezvous_->announce(state_.setup.hosted, own);
 }
@@ -133,15 +136,34 @@ ConnectorOptions ConnectionManager::connector_options(const Edge& edge, gossip::
   return options;
 }
 
+DetourHooks ConnectionManager::detour_hooks() {
+  DetourHooks hooks;
+  hooks.find = [this](int peer) { return find_address(peer); };
+  hooks.may_run = [this](int peer) {
+    if (book_ && book_->find(peer) != nullptr) return book_->find(peer)->standing != Standing::lost;
+    return find_address(peer).ok();
+  };
+  hooks.reconnect = [this](Edge& edge) { reconnect(edge, 0ns); };
+  hooks.accept = [this](Connection connection) { acceptor_->take(std::move(connection)); };
+  return hooks;
+}
+
+void ConnectionManager::connect_again(Edge& edge, gossip::Time pause) {
+  edge.detour.reset();
+  if (state_.run.ending()) return;
+  if (edge.connects()) connect(edge, pause);
+  detours_.begin(edge, pause + (edge.route.is_direct() ? state_.setup.detour_patience : 0ns));
+}
+
+/// For a new session. The local peer of the edge is the one to connect.
 void ConnectionManager::connect(Edge& edge, gossip::Time pause) {
   ConnectorOptions options = connector_options(edge, pause);
   options.hello.session = edge.requested_session = random_number();
   options.on_connected = [this, &edge](Connection connection, const Hello& answer) {
-    const std::string address = edge.connector->address();
     edge.connector.reset();
     Hello hello = answer;
     hello.session = edge.requested_session;
-    begin_session(edge, std::move(connection), hello, address);
+    begin_session(edge, std::move(connection), hello);
   };
   options.on_rejected = [this, &edge](Error error) {
     // What answers at an address need not be a peer of this run. It ends this process only where
@@ -167,15 +189,20 @@ void ConnectionManager::reconnect(Edge& edge, gossip::Time pause) {
   options.on_connected = [this, &edge](Connection connection, const Hello&) {
     attach(edge, std::move(connection), true);
   };
-  options.on_unreachable = [&edge] {
+  const auto give_up = [&edge] {
     const auto connector = std::move(edge.connector);  // alive until this returns
+    edge.detour.reset();
     edge.session->give_up();
   };
-  options.on_rejected = [give_up = options.on_unreachable](const Error&) {
+  // An address that was never called says nothing of the process.
+  if (edge.route.is_direct()) options.on_unreachable = give_up;
+  options.on_rejected = [give_up](const Error&) {
     give_up();
     return false;
   };
   edge.connector = std::make_unique<Connector>(state_.scheduler, std::move(options));
+  const gossip::Time patience = std::min(state_.setup.detour_patience, state_.failure_timeout / 4);
+  detours_.begin(edge, edge.route.is_direct() ? pause + patience : pause);
 }
 
 // Incoming connections.
@@ -195,6 +222,10 @@ AcceptorOptions ConnectionManager::acceptor_options() {
   options.on_rejected = [this](const Hello& hello, HandshakeResult result,
                                const std::string& clause) { on_rejected(hello, result, clause); };
   options.message = state_.setup.message;
+  options.admit_relay = [this](const RelayRequest& request) { return detours_.admit(request); };
+  options.on_relay = [this](Connection connection, const RelayRequest& request) {
+    detours_.on_request(std::move(connection), request);
+  };
   if (!discovery_) return options;
   options.exchange_books = [this](const auto& records, const std::string& local_host) {
     return discovery_->answer(records, local_host);
@@ -221,7 +252,7 @@ HandshakeResult ConnectionManager::admit(const Hello& hello) const {
   if (known) return HandshakeResult::resumed;
   if (hello.resumes) return HandshakeResult::unknown_session;
   // Before the network runs, no process that begins it is connected to one that joins it later.
-  const bool early = state_.setup.joins_later ? edge->awaited && !hello.running : !edge->awaited;
+  const bool early = state_.setup.later.here ? edge->awaited && !hello.running : !edge->awaited;
   return early && !join_.running() ? HandshakeResult::retry_later : admit_new_session(*edge);
 }
 
@@ -240,9 +271,7 @@ void ConnectionManager::on_admitted(Connection connection, const Hello& hello,
                                     HandshakeResult result) {
   Edge& edge = state_.edges.at(hello.to, hello.from);
   if (result == HandshakeResult::resumed) return attach(edge, std::move(connection), true);
-  const std::string configured = state_.configured_address(hello.from);
-  const std::string address = configured.empty() ? connection.socket->remote() : configured;
-  begin_session(edge, std::move(connection), hello, address);
+  begin_session(edge, std::move(connection), hello);
 }
 
 void ConnectionManager::on_rejected(const Hello& hello, HandshakeResult result,
@@ -272,8 +301,7 @@ void ConnectionManager::report_duplicate(Edge& edge) {
 
 /// The first connection of a session. If the answer to an earlier attempt was lost on the way, the
 /// other end may know the session already.
-void ConnectionManager::begin_session(Edge& edge, Connection connection, const Hello& hello,
-                                      const std::string& address) {
+void ConnectionManager::begin_session(Edge& edge, Connection connection, const Hello& hello) {
   if (state_.run.ending()) return;
   GOSSAMER_CHECK(!edge.connected(), "a second connection of a pair");
   if (hello.running) join_.on_running();
@@ -284,7 +312,8 @@ void ConnectionManager::begin_session(Edge& edge, Connection connection, const H
   // those calls, and this one.
   ++edge.sessions;
   edge.parted = false;
-  SessionOptions options = session_options(edge, hello, address);
+  SessionOptions options = session_options(edge, hello);
+  options.name = name_of(edge, connection);
   // What a distant process says of memory is none of this machine's business.
   options.lending = std::make_shared<Lending>(
       state_.scheduler, connection.socket->is_local() ? state_.setup.shared_memory : nullptr);
@@ -298,11 +327,21 @@ void ConnectionManager::begin_session(Edge& edge, Connection connection, const H
   if (const auto offer = edge.session->options().lending->offer()) edge.session->send(*offer);
 }
 
-SessionOptions ConnectionManager::session_options(Edge& edge, const Hello& hello,
-                                                  const std::string& address) {
+/// For messages. The address of a connection through a relay is that of the relay.
+std::string ConnectionManager::name_of(const Edge& edge, const Connection& connection) const {
+  std::string address = state_.configured_address(edge.remote);
+  if (address.empty() && (edge.connects() || !connection.route.is_direct())) {
+    if (const auto found = find_address(edge.remote); found.ok()) address = to_string(*found);
+  } else if (address.empty()) {
+    address = connection.socket->remote();
+  }
+  return address.empty() ? fmt::format("peer {}", edge.remote)
+                         : fmt::format("peer {} ({})", edge.remote, address);
+}
+
+SessionOptions ConnectionManager::session_options(Edge& edge, const Hello& hello) {
   SessionOptions options;
   options.incoming = {short_run(state_.setup.identity.run_id), edge.remote, edge.local};
-  options.name = fmt::format("peer {} ({})", edge.remote, address);
   options.id = hello.session;
   options.window = state_.setup.options.window;
   options.failure_timeout = state_.failure_timeout;
@@ -316,10 +355,32 @@ SessionOptions ConnectionManager::session_options(Edge& edge, const Hello& hello
   return options;
 }
 
+void ConnectionManager::report_route(const Edge& edge) {
+  const std::string& name = edge.session->options().name;
+  switch (edge.route.way) {
+    case Route::Way::direct:
+      state_.setup.message(fmt::format("{} is connected directly", name));
+      break;
+    case Route::Way::reversed:
+      state_.setup.message(fmt::format(
+          "{} is connected in reverse: the end that was to be called has called", name));
+      break;
+    case Route::Way::relayed:
+      state_.setup.message(
+          fmt::format("{} is connected through peer {}: neither end can call the "
+                      "other",
+                      name, edge.route.relay));
+      break;
+  }
+  state_.setup.on_route(edge.local, edge.remote, edge.route);
+}
+
 /// Gives the session of an edge a connection.
 void ConnectionManager::attach(Edge& edge, Connection connection, bool resumes) {
   edge.connector.reset();
+  edge.detour.reset();
   if (!edge.connected()) return;  // it ended meanwhile
+  if (std::exchange(edge.route, connection.route) != connection.route) report_route(edge);
   SocketTraffic& traffic = state_.traffic[edge.local];
   traffic.bytes_sent += kHelloBytes;
   traffic.bytes_received += kHelloBytes;

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "net/discovery/discovery.hpp"
+#include "net/run/detours.hpp"
 #include "net/run/join_phase.hpp"
 #include "net/run/network_state.hpp"
 #include "net/run/shutdown.hpp"
@@ -20,7 +21,11 @@ class ConnectionManager {
  public:
   /// `owner` receives the events of every session. All references outlive the manager.
   ConnectionManager(NetworkState& state, JoinPhase& join, Shutdown& shutdown, SessionOwner& owner)
-      : state_(state), join_(join), shutdown_(shutdown), owner_(owner) {}
+      : state_(state),
+        join_(join),
+        shutdown_(shutdown),
+        owner_(owner),
+        detours_(state, detour_hooks()) {}
 
   /// Listens, announces the address in the rendezvous folder or the address book, and begins to
   /// connect. Errors: the port is in use, the folder cannot be written.
@@ -35,13 +40,15 @@ class ConnectionManager {
   /// Network::set_members.
   void set_members(MemberList members);
 
-  /// Connects an edge for a new session. The local peer of the edge must be the one to connect.
-  void connect(Edge& edge, gossip::Time pause = gossip::Time(0));
+  /// The session of an edge has ended: begins, or awaits, a new one.
+  void connect_again(Edge& edge, gossip::Time pause);
   /// Makes another connection for the session of an edge. Where the other end is the one to
   /// connect, this asks it to dial back, and finds out whether it still knows the session.
   void reconnect(Edge& edge, gossip::Time pause);
 
  private:
+  void connect(Edge& edge, gossip::Time pause = gossip::Time(0));
+  DetourHooks detour_hooks();
   Status announce();
   void begin_discovery();
   Result<Address> find_address(int peer) const;
@@ -52,9 +59,10 @@ class ConnectionManager {
   void on_admitted(Connection connection, const Hello& hello, HandshakeResult result);
   void on_rejected(const Hello& hello, HandshakeResult result, const std::string& clause);
   void report_duplicate(Edge& edge);
-  void begin_session(Edge& edge, Connection connection, const Hello& hello,
-                     const std::string& address);
-  SessionOptions session_options(Edge& edge, const Hello& hello, const std::string& address);
+  void begin_session(Edge& edge, Connection connection, const Hello& hello);
+  std::string name_of(const Edge& edge, const Connection& connection) const;
+  SessionOptions session_options(Edge& edge, const Hello& hello);
+  void report_route(const Edge& edge);
   void attach(Edge& edge, Connection connection, bool resumes);
 
   NetworkState& state_;
@@ -67,6 +75,7 @@ class ConnectionManager {
   std::unique_ptr<Discovery> discovery_;
   gossip::Time rendezvous_checked_{0};
   std::unique_ptr<Acceptor> acceptor_;
+  Detours detours_;
 };
 
 }  // namespace gossamer::net

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "gossip/link.hpp"
+#include "net/relay/detour.hpp"
 #include "net/run/admission.hpp"
 #include "net/session/session.hpp"
 #include "net/startup/connector.hpp"
@@ -25,6 +26,9 @@ struct Edge final : gossip::Link {
   bool awaited = true;  ///< before the network runs
   /// While an attempt is under way, for a first connection or for another one of the session.
   std::unique_ptr<Connector> connector;
+  /// While another way is looked for.
+  std::unique_ptr<Detour> detour;
+  Route route;  ///< of the latest connection
   /// Once connected. A closed session stays until there is another.
   std::unique_ptr<Session> session;
   std::optional<PublicKey> key;         ///< that the other end of the latest connection has proved

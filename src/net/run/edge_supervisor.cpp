@@ -60,7 +60,7 @@ void EdgeSupervisor::await_goodbyes() {
       edge.connector.reset();
     }
     if (edge.connected()) awaits = true;
-    else if (!edge.connector) connect_again(edge, BackOff::kLongest);
+    else if (!edge.connector) connections_.connect_again(edge, BackOff::kLongest);
   }
   if (awaits)
     goodbye_timer_ = state_.scheduler.after(kGoodbyeInterval, [this] { await_goodbyes(); });
@@ -115,7 +115,7 @@ void EdgeSupervisor::on_failure(Session& session, Error error) {
   } else if (!on_session_end(edge, error)) {
     return shutdown_.end_run(std::move(error));
   }
-  connect_again(edge, pause);
+  connections_.connect_again(edge, pause);
 }
 
 void EdgeSupervisor::on_abort(Session& session, Error error) {
@@ -140,7 +140,7 @@ void EdgeSupervisor::on_abort(Session& session, Error error) {
   }
   session.close();
   edge.connector.reset();
-  connect_again(edge, BackOff::kLongest);
+  connections_.connect_again(edge, BackOff::kLongest);
 }
 
 /// The session of an edge has ended. Returns whether the run goes on without the link.
@@ -149,10 +149,6 @@ bool EdgeSupervisor::on_session_end(Edge& edge, const Error& why) {
   if (!join_.has_begun()) return edge.lost = state_.run.joined && state_.run.late;
   edge.lost = true;
   return state_.setup.on_link_lost(edge.local, edge.remote, why);
-}
-
-void EdgeSupervisor::connect_again(Edge& edge, gossip::Time pause) {
-  if (edge.connects() && !state_.run.ending()) connections_.connect(edge, pause);
 }
 
 }  // namespace gossamer::net

@@ -51,7 +51,6 @@ class EdgeSupervisor final : public SessionOwner {
   void part(Edge& edge);
   void await_goodbyes();
   bool on_session_end(Edge& edge, const Error& why);
-  void connect_again(Edge& edge, gossip::Time pause);
 
   NetworkState& state_;
   JoinPhase& join_;

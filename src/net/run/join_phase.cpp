@@ -68,7 +68,7 @@ void JoinPhase::check() {
   const bool all = std::ranges::all_of(state_.edges, [](const auto& entry) {
     return entry.second.attached() || !entry.second.awaited;
   });
-  if (!enough && (!all || (state_.setup.joins_later && !run.late))) return;
+  if (!enough && (!all || (state_.setup.later.here && !run.late))) return;
   for (const std::string& line : missing())
     state_.setup.message("the network runs already; joined it without " + line);
   run.joined = true;

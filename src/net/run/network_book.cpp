@@ -43,7 +43,7 @@ DiscoveryOptions discovery_options(const NetOptions& options, const Listening& l
   discovery.deadline = exchange_deadline(options);
   discovery.patience = gossip::from_seconds(options.join_timeout);
   discovery.may_call = [options](const Address& address) {
-    return check_reach(options, address, "").ok();
+    return !address.is_none() && check_reach(options, address, "").ok();
   };
   return discovery;
 }

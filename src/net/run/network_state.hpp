@@ -1,6 +1,7 @@
 // What the parts of a network share: its setup, its edges, and how far the run has come.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <optional>
@@ -8,6 +9,7 @@
 #include <utility>
 
 #include "net/network.hpp"
+#include "net/relay/relay.hpp"
 #include "net/run/edge.hpp"
 
 namespace gossamer::net {
@@ -30,7 +32,8 @@ struct NetworkState {
         setup(std::move(setup_in)),
         receiver(receiver_in),
         failure_timeout(gossip::from_seconds(setup.options.failure_timeout)),
-        edges(setup.pairs, setup.newcomers) {
+        relay(scheduler, std::max(kShortestRelayIdle, kRelayIdleTimeouts * failure_timeout)),
+        edges(setup.pairs, setup.later.elsewhere) {
     if (setup.credentials)
       authenticator = std::make_unique<Authenticator>(scheduler, *std::move(setup.credentials));
     for (const int peer : setup.hosted) traffic[peer];
@@ -44,6 +47,11 @@ struct NetworkState {
     return peers.empty() ? "" : peers[static_cast<std::size_t>(peer)];
   }
 
+  /// For how many failure timeouts of its own, and for how long at least, a relay keeps a
+  /// connection over which nothing passes.
+  static constexpr int kRelayIdleTimeouts = 4;
+  static constexpr gossip::Time kShortestRelayIdle = std::chrono::seconds(60);
+
   RealScheduler& scheduler;
   NetworkSetup setup;
   gossip::Receiver& receiver;
@@ -51,6 +59,7 @@ struct NetworkState {
   HashMemo hashes;
   std::map<int, SocketTraffic> traffic;          ///< by hosted peer
   std::unique_ptr<Authenticator> authenticator;  ///< null: connections are not encrypted
+  Relay relay;
   EdgeTable edges;
   RunProgress run;
 };

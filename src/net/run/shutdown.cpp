@@ -15,6 +15,7 @@ void Shutdown::end_run(Error error, const Session* source) {
   reason = std::move(error);
   for (auto& [pair, edge] : state_.edges) {
     edge.connector.reset();
+    edge.detour.reset();
     if (!edge.session) continue;
     // A process that was rejected is no part of the run: its partners go on waiting for the right
     // one.
@@ -33,7 +34,10 @@ void Shutdown::abort(Error error) {
 void Shutdown::begin_leave() {
   if (std::exchange(state_.run.leaving, true)) return;
   for (auto& [pair, edge] : state_.edges) {
-    if (!edge.connected()) edge.connector.reset();
+    if (!edge.connected()) {
+      edge.connector.reset();
+      edge.detour.reset();
+    }
     if (!edge.session || state_.run.error) continue;
     if (edge.lost) edge.session->close();
     else edge.session->say_goodbye();
@@ -59,7 +63,6 @@ void Shutdown::leave(gossip::Time patience) {
   bool timed_out = false;
   const auto deadline = scheduler.after(patience, [&timed_out] { timed_out = true; });
   scheduler.run_io_until([&] { return timed_out || left(); });
-  scheduler.cancel(deadline);
   std::vector<std::string> waiting;
   for (auto& [pair, edge] : state_.edges) {
     if (!edge.session) continue;
@@ -68,6 +71,9 @@ void Shutdown::leave(gossip::Time patience) {
       waiting.push_back(edge.session->options().name);
     edge.session->close();
   }
+  // Peers that are connected through this process say goodbye too.
+  scheduler.run_io_until([&] { return timed_out || state_.relay.connected() == 0; });
+  scheduler.cancel(deadline);
   if (!waiting.empty() && !state_.run.error)
     state_.setup.message(
         fmt::format("left before these said goodbye: {}", fmt::join(waiting, ", ")));

@@ -100,7 +100,8 @@ std::vector<LinkReport> TcpNetwork::links() const {
   for (const auto& [pair, edge] : state_.edges)
     if (edge.session)
       links.push_back({pair.first, pair.second, edge.carries(),
-                       edge.session->options().lending->lends(), edge.session->remote().suspected});
+                       edge.session->options().lending->lends(), edge.session->remote().suspected,
+                       edge.route});
   return links;
 }
 

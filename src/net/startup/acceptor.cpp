@@ -28,7 +28,7 @@ Acceptor::~Acceptor() {
 
 Status Acceptor::open(const OpenPort& port) {
   auto listener = listen(scheduler_, port,
-                         [this](std::unique_ptr<Socket> socket) { on_accept(std::move(socket)); });
+                         [this](std::unique_ptr<Socket> socket) { take({std::move(socket)}); });
   if (!listener.ok()) return listener.error();
   listener_ = std::move(listener).value();
   return {};
@@ -54,13 +54,15 @@ void Acceptor::make_room(const std::string& host) {
                      counts[crowded], pending_.size()));
 }
 
-void Acceptor::on_accept(std::unique_ptr<Socket> socket) {
+void Acceptor::take(Connection connection) {
+  std::unique_ptr<Socket> socket = std::move(connection.socket);
   const std::string host = socket->remote().substr(0, socket->remote().rfind(':'));
   make_room(host);
   const auto pending = pending_.emplace(pending_.end());
   pending->host = host;
-  pending->shown = std::make_shared<ShownKey>();
-  if (options_.authenticator != nullptr)
+  pending->shown = std::make_shared<ShownKey>(ShownKey{connection.key});
+  pending->route = connection.route;
+  if (options_.authenticator != nullptr && !connection.key)
     socket = options_.authenticator->accept(std::move(socket), pending->shown);
   pending->stream = std::make_shared<HandshakeStream>(
       scheduler_, std::move(socket), options_.deadline,
@@ -69,6 +71,10 @@ void Acceptor::on_accept(std::unique_ptr<Socket> socket) {
       [this, pending](const HelloPrefix& prefix) {
         if (prefix.version == kProtocolVersion && prefix.opening == Opening::book) {
           read_book(pending);
+          return false;
+        }
+        if (prefix.version == kProtocolVersion && prefix.opening == Opening::relay) {
+          read_relay_request(pending);
           return false;
         }
         if (prefix.version == kProtocolVersion) return true;
@@ -107,6 +113,41 @@ void Acceptor::read_book(PendingConnections::iterator pending) {
         stream.write(encode_book(options_.book_network, answer),
                      [&stream] { stream.close_gracefully(); });
       });
+}
+
+void Acceptor::read_relay_request(PendingConnections::iterator pending) {
+  pending->stream->read_relay_request([this, pending](const std::optional<RelayRequest>& request) {
+    if (!request) return reject(pending, "its request to a relay is none");
+    // A connection that has come through a relay, or that this process has made, leads no further.
+    if (!pending->route.is_direct())
+      return reject(pending, "it asked for a relay, and is relayed itself");
+    admit_relay(pending, *request);
+  });
+}
+
+/// With keys, a peer waits and calls in its own name alone.
+void Acceptor::admit_relay(PendingConnections::iterator pending, const RelayRequest& request) {
+  HandshakeStream& stream = *pending->stream;
+  RelayAdmission admission;
+  if (options_.authenticator != nullptr &&
+      !options_.authenticator->members().has(request.from, pending->shown->key.value()))
+    admission.result = HandshakeResult::wrong_key;
+  else if (options_.admit_relay) admission = options_.admit_relay(request);
+  const bool accepted = admission.result == HandshakeResult::accepted;
+  const auto hand_over = [this, pending, request] {
+    Connection connection{pending->stream->release(), pending->shown->key};
+    pending_.erase(pending);
+    options_.on_relay(std::move(connection), request);
+  };
+  if (accepted && admission.waits) return hand_over();
+  if (accepted) return stream.write(encode_rejection(admission.result), hand_over);
+  if (admission.result == HandshakeResult::wrong_key) {
+    ++refused_.keys;
+    report(fmt::format("rejected a request to a relay from {}: its key {} is not that of peer {}",
+                       stream.remote(), pending->shown->text(), request.from));
+  }
+  pending->answered = true;
+  stream.write(encode_rejection(admission.result), [&stream] { stream.close_gracefully(); });
 }
 
 /// The connection ended, or its deadline passed.
@@ -173,7 +214,7 @@ void Acceptor::accept(PendingConnections::iterator pending, const Hello& hello,
         // answered.
         if (decide(*pending, hello) != result)
           return reject(pending, "it connected twice, or too late", &RefusedConnections::hellos);
-        Connection connection{pending->stream->release(), pending->shown->key};
+        Connection connection{pending->stream->release(), pending->shown->key, pending->route};
         pending_.erase(pending);
         options_.on_admitted(std::move(connection), hello, result);
       });

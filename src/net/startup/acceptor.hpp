@@ -18,6 +18,12 @@
 
 namespace gossamer::net {
 
+/// What becomes of a request to a relay.
+struct RelayAdmission {
+  HandshakeResult result = HandshakeResult::relays_nothing;
+  bool waits = false;  ///< if it is accepted
+};
+
 struct AcceptorOptions {
   Identity identity;
   Authenticator* authenticator = nullptr;        ///< null: connections are not encrypted
@@ -42,6 +48,12 @@ struct AcceptorOptions {
                                            const std::string& local_host)>
       exchange_books = {};
   std::string book_network = {};
+  /// Where requests to a relay are admitted: whether this one is, and whether it is answered only
+  /// when the other peer calls. Without, this process relays nothing.
+  std::function<RelayAdmission(const RelayRequest& request)> admit_relay = {};
+  /// The request was admitted, and answered unless it waits. The connection is the caller's as it
+  /// came, with the key that it has proved.
+  std::function<void(Connection, const RelayRequest& request)> on_relay = {};
 };
 
 /// Thread: the scheduler's. Listens from open() until it is destroyed.
@@ -53,6 +65,9 @@ class Acceptor {
 
   /// Accepts the connections to the port. Error (network): it cannot.
   Status open(const OpenPort& port);
+  /// Takes a connection that came another way: a hello is awaited on it, and where the other end
+  /// has not proved its key yet, after the two have.
+  void take(Connection connection);
   Address address() const { return listener_->address(); }
   const RefusedConnections& refused() const { return refused_; }
 
@@ -64,7 +79,8 @@ class Acceptor {
   struct PendingConnection {
     std::shared_ptr<HandshakeStream> stream;
     std::shared_ptr<ShownKey> shown;
-    std::string host;       ///< the address of the other end, without its port
+    std::string host;  ///< the address of the other end, without its port
+    Route route;
     bool answered = false;  ///< rejected: only the end of the connection is awaited
   };
   using Counter = std::uint64_t RefusedConnections::*;
@@ -75,9 +91,10 @@ class Acceptor {
   std::size_t max_pending_of_host() const { return 16 + 2 * options_.pairs; }
 
   void make_room(const std::string& host);
-  void on_accept(std::unique_ptr<Socket> socket);
   void on_end(PendingConnections::iterator pending, const std::string& why);
   void read_book(PendingConnections::iterator pending);
+  void read_relay_request(PendingConnections::iterator pending);
+  void admit_relay(PendingConnections::iterator pending, const RelayRequest& request);
   HandshakeResult decide(const PendingConnection& pending, const Hello& hello) const;
   void answer(PendingConnections::iterator pending, const Hello& hello, HandshakeResult result);
   void write_rejection(const PendingConnection& pending, const Hello& hello,

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "net/io/socket.hpp"
+#include "net/startup/route.hpp"
 #include "net/tls/keys.hpp"
 
 namespace gossamer::net {
@@ -13,6 +14,7 @@ namespace gossamer::net {
 struct Connection {
   std::unique_ptr<Socket> socket;
   std::optional<PublicKey> key = {};  ///< of the other end, proved; none if it is not encrypted
+  Route route = {};
 };
 
 }  // namespace gossamer::net

@@ -36,8 +36,17 @@ void Connector::attempt() {
           options_.on_unreachable && socket.error().kind == ErrorKind::rejected;
       return unreachable ? give_up() : retry(socket.error().message);
     }
-    begin_handshake(std::move(socket).value());
+    begin_handshake({std::move(socket).value()});
   });
+}
+
+bool Connector::take(Connection connection) {
+  if (stream_ || scheduler_.now() < began_ + options_.pause) return false;
+  attempt_.reset();
+  scheduler_.cancel(timer_);
+  ++attempts_;
+  begin_handshake(std::move(connection));
+  return true;
 }
 
 void Connector::retry(std::string why) {
@@ -48,9 +57,11 @@ void Connector::retry(std::string why) {
   timer_ = scheduler_.after(back_off_.next(), [this] { attempt(); });
 }
 
-void Connector::begin_handshake(std::unique_ptr<Socket> socket) {
-  shown_ = std::make_shared<ShownKey>();
-  if (options_.authenticator != nullptr)
+void Connector::begin_handshake(Connection connection) {
+  shown_ = std::make_shared<ShownKey>(ShownKey{connection.key});
+  route_ = connection.route;
+  std::unique_ptr<Socket> socket = std::move(connection.socket);
+  if (options_.authenticator != nullptr && !connection.key)
     socket = options_.authenticator->connect(std::move(socket), options_.hello.to, shown_);
   stream_ = std::make_shared<HandshakeStream>(scheduler_, std::move(socket), options_.deadline,
                                               [this](const std::string& why) { on_end(why); });
@@ -109,7 +120,7 @@ void Connector::on_answer(const std::optional<Hello>& answer) {
   if (answer->from != hello.to) return retry(fmt::format("peer {} answers there", answer->from));
   if (shown_->key && !options_.authenticator->members().has(hello.to, *shown_->key))
     return retry(fmt::format("the key {} is no longer that of peer {}", shown_->text(), hello.to));
-  Connection connection{stream_->release(), shown_->key};
+  Connection connection{stream_->release(), shown_->key, route_};
   const auto on_connected = options_.on_connected;  // may destroy this object
   on_connected(std::move(connection), *answer);
 }

@@ -39,6 +39,12 @@ class Connector {
   Connector(RealScheduler& scheduler, ConnectorOptions options);
   ~Connector();
 
+  /// Continues with a connection that has come another way: the hello is sent over it, and where
+  /// the other end has not proved its key yet, after the two have. An attempt under way is
+  /// abandoned. Returns false, and closes the connection, if a hello is on its way already, or the
+  /// pause before the first attempt is not over.
+  bool take(Connection connection);
+  bool handshaking() const { return stream_ != nullptr; }
   /// The address of the last attempt; empty if there was none.
   const std::string& address() const { return address_; }
   /// Why the peer is not connected: "connection refused, 12 tries in 30 s".
@@ -47,7 +53,7 @@ class Connector {
  private:
   void attempt();
   void retry(std::string why);
-  void begin_handshake(std::unique_ptr<Socket> socket);
+  void begin_handshake(Connection connection);
   void on_end(const std::string& why);
   void read_answer();
   bool on_first_words(const HelloPrefix& prefix);
@@ -66,6 +72,7 @@ class Connector {
   std::unique_ptr<Attempt> attempt_;
   std::shared_ptr<HandshakeStream> stream_;
   std::shared_ptr<ShownKey> shown_;  ///< by the other end of the stream
+  Route route_;                      ///< of the stream
 };
 
 }  // namespace gossamer::net

@@ -79,6 +79,17 @@ void HandshakeStream::read_book(int nodes, const std::string& network,
        });
 }
 
+void HandshakeStream::read_relay_request(
+    std::function<void(const std::optional<RelayRequest>&)> on_request) {
+  read(kRelayRequestBytes - kHelloPrefixBytes,
+       [on_request = std::move(on_request)](std::span<const std::byte> rest) {
+         std::array<std::byte, kRelayRequestBytes> bytes;
+         std::ranges::copy(encode_relay_prefix(), bytes.begin());  // as it was read
+         std::ranges::copy(rest, bytes.begin() + kHelloPrefixBytes);
+         on_request(decode_relay_request(bytes));
+       });
+}
+
 /// `missing` more bytes after those that have come, in pieces: memory grows with what is sent.
 void HandshakeStream::read_payload(std::vector<std::byte> payload, std::size_t missing,
                                    std::function<void(std::span<const std::byte>)> then) {

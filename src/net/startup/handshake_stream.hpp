@@ -13,6 +13,7 @@
 #include "net/io/socket.hpp"
 #include "net/wire/book_message.hpp"
 #include "net/wire/hello.hpp"
+#include "net/wire/relay_request.hpp"
 
 namespace gossamer::net {
 
@@ -46,6 +47,9 @@ class HandshakeStream final : public SocketUser,
   /// bytes are no book.
   void read_book(int nodes, const std::string& network,
                  std::function<void(const std::optional<ReceivedBook>&)> on_book);
+  /// Reads what follows the first words of a request to a relay. `on_request` receives nothing
+  /// where the bytes are none.
+  void read_relay_request(std::function<void(const std::optional<RelayRequest>&)> on_request);
   /// Writes all bytes, of which it keeps a copy. One write at a time.
   void write(std::span<const std::byte> bytes, std::function<void()> then);
   /// What is read and discarded of a connection at most after the refusal was written to it.

@@ -62,13 +62,14 @@ std::optional<AddressRecord> take_record(std::span<const std::byte>& bytes) {
     return std::nullopt;
   const auto address =
       parse_address(std::string(reinterpret_cast<const char*>(bytes.data()), wire.address_bytes));
-  if (!address.ok() || address->port == 0) return std::nullopt;
+  const bool none = wire.address_bytes == 0;
+  if (!none && (!address.ok() || address->port == 0)) return std::nullopt;
   AddressRecord record;
   record.peer = static_cast<int>(wire.peer & INT32_MAX);
   record.process = joined(wire.process);
   record.version = joined(wire.version);
   record.view = joined(wire.view);
-  record.address = *address;
+  if (!none) record.address = *address;
   record.settled = (wire.flags & kSettledBit) != 0;
   record.standing = static_cast<Standing>(wire.flags & kStandingBits);
   if (is_signed)
@@ -102,7 +103,7 @@ std::vector<std::byte> encode_book(const std::string& network,
   GOSSAMER_CHECK(network.size() == kNetworkBytes, "a network as of book_network()");
   std::vector<std::byte> payload;
   for (const AddressRecord& record : records) {
-    const std::string address = to_string(record.address);
+    const std::string address = record.address.is_none() ? "" : to_string(record.address);
     GOSSAMER_CHECK(address.size() <= kMaxAddressBytes, "an address of 255 characters at most");
     RecordWire wire{};
     wire.peer = static_cast<std::uint32_t>(record.peer);

@@ -30,7 +30,7 @@ struct AddressRecord {
   int peer = 0;
   std::uint64_t process = 0;            ///< a number that the process has drawn at its start; not 0
   std::uint64_t version = 0;            ///< raised by that process alone; from 1 to kMaxVersion
-  Address address;                      ///< with a port
+  Address address;                      ///< with a port, or none
   bool settled = false;                 ///< the process does not give the id up to another one
   std::uint64_t view = 0;               ///< hash of which process has which id; 0: none yet
   Standing standing = Standing::alive;  ///< what others believe; not signed

@@ -16,6 +16,7 @@ namespace {
 
 constexpr std::uint32_t kHelloMagic = 0x68534F47;  // "GOSh"
 constexpr std::uint32_t kBookMagic = 0x62534F47;   // "GOSb"
+constexpr std::uint32_t kRelayMagic = 0x72534F47;  // "GOSr"
 constexpr std::size_t kTextBytes = 64;             // with a zero at the end
 
 // Little-endian, as all supported machines are.
@@ -142,15 +143,21 @@ std::array<std::byte, kHelloPrefixBytes> encode_book_prefix() {
   return encode_prefix(kBookMagic, HandshakeResult::accepted);
 }
 
+std::array<std::byte, kHelloPrefixBytes> encode_relay_prefix() {
+  return encode_prefix(kRelayMagic, HandshakeResult::accepted);
+}
+
 std::optional<HelloPrefix> decode_hello_prefix(
     std::span<const std::byte, kHelloPrefixBytes> bytes) {
   std::uint32_t magic;
   std::uint16_t words[2];
   std::memcpy(&magic, bytes.data(), sizeof magic);
   std::memcpy(words, bytes.data() + sizeof magic, sizeof words);
-  if (magic != kHelloMagic && magic != kBookMagic) return std::nullopt;
-  return HelloPrefix{magic == kBookMagic ? Opening::book : Opening::hello, words[0],
-                     static_cast<HandshakeResult>(words[1])};
+  if (magic != kHelloMagic && magic != kBookMagic && magic != kRelayMagic) return std::nullopt;
+  const Opening opening = magic == kBookMagic    ? Opening::book
+                          : magic == kRelayMagic ? Opening::relay
+                                                 : Opening::hello;
+  return HelloPrefix{opening, words[0], static_cast<HandshakeResult>(words[1])};
 }
 
 std::optional<std::size_t> settings_bytes(std::span<const std::byte, kHelloBytes> bytes) {
@@ -245,6 +252,8 @@ std::string describe(HandshakeResult result, const Identity& theirs, const Ident
     case HandshakeResult::unknown_session: return "it does not know the session";
     case HandshakeResult::callee_dials_back: return "it connects itself";
     case HandshakeResult::wrong_key: return fmt::format("the key is not that of peer {}", id);
+    case HandshakeResult::does_not_wait: return "the peer that was called does not wait there";
+    case HandshakeResult::relays_nothing: return "it relays nothing more";
   }
   return fmt::format("it gave a reason that this version does not know ({})",
                      static_cast<int>(result));

@@ -16,7 +16,7 @@
 
 namespace gossamer::net {
 
-inline constexpr std::uint16_t kProtocolVersion = 18;
+inline constexpr std::uint16_t kProtocolVersion = 19;
 
 /// What all processes of a run must have in common. Texts are compared, and printed when they
 /// differ, so a text is best a hash, or a name and a hash. A text of more than 63 bytes travels as
@@ -51,6 +51,8 @@ enum class HandshakeResult : std::uint16_t {
   unknown_session = 14,    ///< another process answers, or this one has given the session up
   callee_dials_back = 15,  ///< retry: this end connects, and does so now
   wrong_key = 16,          ///< the key that this process has proved is not that of the peer
+  does_not_wait = 17,      ///< of a relay: the peer that is called does not wait here
+  relays_nothing = 18,     ///< of a relay: it relays nothing, or nothing more
 };
 
 /// The connection belongs to a session from now on.
@@ -87,9 +89,10 @@ inline constexpr std::size_t kMaxSettingsBytes = 3584;
 std::vector<std::byte> encode_hello(const Hello& hello);
 
 /// What a connection begins with.
-enum class Opening { hello, book };
+enum class Opening { hello, book, relay };
 
-/// The first 8 bytes of a hello, or of an address book (book_message.hpp), of any version.
+/// The first 8 bytes of a hello, of an address book (book_message.hpp), or of a request to a relay
+/// (relay_request.hpp), of any version.
 struct HelloPrefix {
   Opening opening = Opening::hello;
   std::uint16_t version = 0;
@@ -99,7 +102,9 @@ struct HelloPrefix {
 std::array<std::byte, kHelloPrefixBytes> encode_rejection(HandshakeResult result);
 /// The first 8 bytes of an address book of this version.
 std::array<std::byte, kHelloPrefixBytes> encode_book_prefix();
-/// Nothing if the bytes are neither.
+/// The first 8 bytes of a request to a relay of this version.
+std::array<std::byte, kHelloPrefixBytes> encode_relay_prefix();
+/// Nothing if the bytes are none of the three.
 std::optional<HelloPrefix> decode_hello_prefix(std::span<const std::byte, kHelloPrefixBytes> bytes);
 
 /// The bytes of settings that follow the first kHelloBytes of a hello; nothing if these are none of

@@ -33,6 +33,7 @@ enum class FieldType {
   config,
   hashes,
   event,
+  route,
   node_or_null,
   name_or_null,
   refusals,
@@ -91,6 +92,9 @@ constexpr Field kMembership[] = {{"round", FieldType::count},
                                  {"cause", FieldType::name_or_null}};
 constexpr Field kParticipants[] = {{"participants", FieldType::ids},
                                    {"topology", FieldType::topology}};
+constexpr Field kRouted[] = {{"neighbour", FieldType::count},
+                             {"route", FieldType::route},
+                             {"relay", FieldType::node_or_null}};
 constexpr Field kDeviations[] = {
     {"round", FieldType::count}, {"peer", FieldType::count}, {"deviations", FieldType::deviations}};
 constexpr Field kEnd[] = {{"reason", FieldType::reason},
@@ -107,8 +111,9 @@ constexpr Field kEnd[] = {{"reason", FieldType::reason},
 constexpr std::string_view kReasons[] = {"finished",  "left",     "interrupted",
                                          "lost_peer", "diverged", "failed"};
 constexpr const char* kRefusals[] = {"keys", "handshakes", "hellos"};
-constexpr std::string_view kEvents[] = {"link_lost", "link_restored", "reachable", "joined",
-                                        "participants"};
+constexpr std::string_view kEvents[] = {"link_lost", "link_restored", "link_routed",
+                                        "reachable", "joined",        "participants"};
+constexpr std::string_view kRoutes[] = {"direct", "reversed", "relayed"};
 
 bool is_one_of(const Json& value, std::span<const std::string_view> choices) {
   return value.is_string() && std::find(choices.begin(), choices.end(),
@@ -205,6 +210,7 @@ bool fits(const Json& value, FieldType type) {
       return value.is_array() && std::all_of(value.begin(), value.end(), is_text);
     case FieldType::reason: return is_one_of(value, kReasons);
     case FieldType::event: return is_one_of(value, kEvents);
+    case FieldType::route: return is_one_of(value, kRoutes);
     case FieldType::node_or_null: return value.is_null() || is_count(value, 0, kMaxNodes);
     case FieldType::name_or_null: return value.is_null() || is_text(value);
     case FieldType::refusals: return is_refusals(value);
@@ -239,6 +245,7 @@ std::string description(FieldType type) {
     case FieldType::hashes: return "a list of hashes";
     case FieldType::reason: return fmt::format("one of {}", fmt::join(kReasons, ", "));
     case FieldType::event: return fmt::format("one of {}", fmt::join(kEvents, ", "));
+    case FieldType::route: return fmt::format("one of {}", fmt::join(kRoutes, ", "));
     case FieldType::node_or_null:
       return fmt::format("a node or a number of nodes, from 0 to {}, or null", kMaxNodes);
     case FieldType::name_or_null: return "a text that is not empty, or null";
@@ -314,6 +321,8 @@ Problem check_record(const Json& record, const std::vector<int>& hosted, std::si
     if (Problem problem = check_fields(record, fields)) return problem;
     if (type == "membership" && record.at("event") == "participants")
       if (Problem problem = check_fields(record, kParticipants)) return problem;
+    if (type == "membership" && record.at("event") == "link_routed")
+      if (Problem problem = check_fields(record, kRouted)) return problem;
     if (type == "round" && (record.contains("private_steps") || record.contains("epsilon")))
       if (Problem problem = check_fields(record, kPrivacy)) return problem;
     const auto node = record.at(node_field).get<std::uint64_t>();

@@ -283,6 +283,11 @@ Status Recorder::membership(const MembershipMetrics& metrics) {
     record["participants"] = metrics.participants;
     record["topology"] = metrics.topology;
   }
+  if (metrics.route) {
+    const bool relayed = metrics.route->way == net::Route::Way::relayed;
+    record["route"] = net::name_of(metrics.route->way);
+    record["relay"] = relayed ? Json(metrics.route->relay) : Json();
+  }
   return write(record);
 }
 

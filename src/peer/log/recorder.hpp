@@ -16,6 +16,7 @@
 #include "gossip/links/simulated_link.hpp"
 #include "gossip/node/node.hpp"
 #include "net/startup/refused_connections.hpp"
+#include "net/startup/route.hpp"
 #include "peer/log/metrics.hpp"
 #include "peer/log/resumed_log.hpp"
 #include "peer/setup/setup.hpp"
@@ -44,12 +45,14 @@ struct MembershipMetrics {
       0;  ///< link_lost, reachable: the current one; else the first with the change
   int peer = 0;
   double seconds = 0;
-  std::string event;             ///< link_lost | link_restored | reachable | joined | participants
-  std::optional<int> neighbour;  ///< link_lost, link_restored: the other end of the link
+  /// link_lost | link_restored | link_routed | reachable | joined | participants
+  std::string event;
+  std::optional<int> neighbour;        ///< link_…: the other end of the link
   std::optional<int> reachable_peers;  ///< reachable, joined: their number, this peer included
   std::string cause = {};              ///< link_lost: why
   std::string participants = {};  ///< participants: the ids of those that take part from then on
   Json topology = {};             ///< participants: participants_topology()
+  std::optional<net::Route> route = {};  ///< link_routed
 };
 
 /// The deviations from W in the mix of a hosted peer.

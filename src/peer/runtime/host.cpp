@@ -164,7 +164,7 @@ bool Host::after_round(gossip::PeerEngine& engine) {
     fail(account->status().error());
     return false;
   }
-  if (!was_interrupted() && request_.interrupted()) group_.interrupt();
+  if (!group_.stops_after() && request_.interrupted()) group_.interrupt();
   return log_.record_deviations(engine);
 }
 

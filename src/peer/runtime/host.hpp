@@ -60,6 +60,7 @@ class Host final : private gossip::EngineHooks {
 
   /// The hosted nodes: their exchange, and their links to nodes of other processes.
   gossip::PeerGroup& group() { return group_; }
+  HostLog& log() { return log_; }
   /// (node, neighbour): the links that nodes of other processes have lost, as far as the hosted
   /// nodes know.
   std::set<std::pair<int, int>> links_lost_elsewhere() const;
@@ -84,7 +85,6 @@ class Host final : private gossip::EngineHooks {
   void fail(Error error);
 
   const std::optional<Error>& error() const { return error_; }
-  bool was_interrupted() const { return group_.stops_after().has_value(); }
   /// The round at which the nodes started.
   gossip::Round first_round() const { return first_round_; }
   /// The run as it stands; `stopped`: why it ended early, if it did.

@@ -141,6 +141,12 @@ void HostLog::record(int node, const gossip::Membership::Event& change) {
   record(std::move(metrics));
 }
 
+void HostLog::record_route(gossip::PeerEngine& engine, int neighbour, const net::Route& route) {
+  MembershipMetrics metrics{engine.round(), engine.id(), 0, "link_routed", neighbour, {}};
+  metrics.route = route;
+  record(std::move(metrics));
+}
+
 void HostLog::record_participants(gossip::PeerEngine& engine,
                                   const topology::ChangingSchedule& schedule, gossip::Round first) {
   const topology::Participants& participants = schedule.participants();

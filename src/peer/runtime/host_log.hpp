@@ -54,6 +54,8 @@ class HostLog {
   /// Records what deviated from W since the last call. False: the log cannot be written.
   bool record_deviations(gossip::PeerEngine& engine);
   void record(int node, const gossip::Membership::Event& change);
+  /// The connection to a neighbour in another process goes another way than before.
+  void record_route(gossip::PeerEngine& engine, int neighbour, const net::Route& route);
   /// Of an open run, as a peer begins a round: records the participants if they are others than
   /// those of its last record, with the round from which on they take part; `first` at the
   /// earliest, the first round of the process.

@@ -24,6 +24,10 @@ Result<NetworkIds> find_network_ids(const Config& config, const NetworkIdsReques
   }
   if (options.seeds.empty() || !options.peers.empty()) return no_id(request.origin);
   GOSSAMER_TRY_STATUS(net::validate_seeds(options));
+  if (options.reach.advertise == net::kNoAddress)
+    return invalid_error(
+        "net.advertise: a process that cannot be called claims no id, as the others could not find "
+        "out whether it still runs: give it one with --id, or a key");
   net::IdClaimRequest claim;
   claim.options = options;
   claim.run_id = config.run_id();

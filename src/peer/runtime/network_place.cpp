@@ -47,4 +47,13 @@ Error for_others(Error error, const std::vector<int>& hosted) {
   return error;
 }
 
+Error cannot_join(const Setup& setup) {
+  return {ErrorKind::rejected,
+          fmt::format("the network runs already, and no process can join it: {}",
+                      setup.config.net.on_loss == "stop"
+                          ? std::string("net.on_loss is stop")
+                          : fmt::format("algorithm '{}' needs every peer from the start",
+                                        setup.config.algorithm.kind))};
+}
+
 }  // namespace gossamer::peer

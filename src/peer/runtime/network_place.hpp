@@ -26,4 +26,7 @@ std::vector<std::pair<int, int>> pairs_of(const gossip::Algorithm& algorithm,
 /// this peer.
 Error for_others(Error error, const std::vector<int>& hosted);
 
+/// The error of a process that finds a running network, in a run that no process can join.
+Error cannot_join(const Setup& setup);
+
 }  // namespace gossamer::peer

@@ -17,15 +17,6 @@
 namespace gossamer::peer {
 namespace {
 
-Error cannot_join(const Setup& setup) {
-  return {ErrorKind::rejected,
-          fmt::format("the network runs already, and no process can join it: {}",
-                      setup.config.net.on_loss == "stop"
-                          ? std::string("net.on_loss is stop")
-                          : fmt::format("algorithm '{}' needs every peer from the start",
-                                        setup.config.algorithm.kind))};
-}
-
 const char* name_of(int signal) {
   return signal == SIGTERM   ? "SIGTERM"
          : signal == SIGHUP  ? "SIGHUP"
@@ -124,8 +115,8 @@ net::NetworkSetup NetworkRun::network_setup() {
   network.pairs = pairs_;
   if (const topology::Participants& begin = setup_.schedule->participants(); begin.is_open()) {
     for (const auto& [here, there] : pairs_)
-      if (!begin.takes_part(there, 0)) network.newcomers.insert(there);
-    network.joins_later = !begin.takes_part(request_.hosted.front(), 0);
+      if (!begin.takes_part(there, 0)) network.later.elsewhere.insert(there);
+    network.later.here = !begin.takes_part(request_.hosted.front(), 0);
   }
   network.shared_memory = shared_memory_;
   network.message = request_.message;
@@ -140,6 +131,9 @@ net::NetworkSetup NetworkRun::network_setup() {
   };
   network.on_peer_left = [this](int here, int there) {
     if (setup_.tolerates_peer_loss()) host_->group().engine(here).membership().on_peer_left(there);
+  };
+  network.on_route = [this](int here, int there, const net::Route& route) {
+    host_->log().record_route(host_->group().engine(here), there, route);
   };
   network.on_figures = [this](int here, int there, const net::Figures& figures) {
     return figures_ ? figures_->receive(here, there, figures) : Status();

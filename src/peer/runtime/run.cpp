@@ -28,7 +28,7 @@ namespace {
 std::optional<Error> early_end(const Setup& setup, Host& host) {
   if (host.error()) return host.error();
   const gossip::Round done = host.group().rounds_done();
-  if (host.was_interrupted() && done < setup.config.run.rounds)
+  if (host.group().stops_after() && done < setup.config.run.rounds)
     return Error{ErrorKind::interrupted, fmt::format("interrupted after round {}", done)};
   if (host.group().finished()) return std::nullopt;
   return Error{ErrorKind::internal,

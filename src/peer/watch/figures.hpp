@@ -70,8 +70,10 @@ struct ReplayedRound {
 struct LinkFigures {
   std::uint64_t changed = 0;
   bool lost = false;
-  bool suspected = false;  ///< not lost: one end has heard nothing from the other for a while
-  std::string cause;       ///< of the loss
+  bool suspected = false;        ///< not lost: one end has heard nothing from the other for a while
+  std::string cause;             ///< of the loss
+  std::string route = "direct";  ///< or "reversed", or "relayed"
+  int relay = -1;                ///< if relayed: the peer whose process relays it
   std::uint64_t sent_by_lower = 0, sent_by_higher = 0;  ///< bytes, as far as they are known
 };
 

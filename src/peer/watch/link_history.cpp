@@ -21,6 +21,14 @@ void LinkHistory::set_suspected(int a, int b, bool suspected, std::uint64_t vers
   link.changed = version;
 }
 
+void LinkHistory::set_route(int a, int b, const std::string& route, int relay,
+                            std::uint64_t version) {
+  LinkFigures& link = figures_[std::minmax(a, b)];
+  link.route = route;
+  link.relay = relay;
+  link.changed = version;
+}
+
 void LinkHistory::set_sent(int from, int to, std::uint64_t bytes, std::uint64_t version) {
   LinkFigures& link = figures_[std::minmax(from, to)];
   (from < to ? link.sent_by_lower : link.sent_by_higher) = bytes;

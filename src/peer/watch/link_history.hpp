@@ -29,6 +29,8 @@ class LinkHistory {
   void set_lost(int from, int to, bool lost, const std::string& cause, std::uint64_t version);
   /// One end suspects the other, unless the link is lost.
   void set_suspected(int a, int b, bool suspected, std::uint64_t version);
+  /// Which way the connection goes; `relay`: of LinkFigures.
+  void set_route(int a, int b, const std::string& route, int relay, std::uint64_t version);
   /// Bytes that `from` has sent to `to` so far.
   void set_sent(int from, int to, std::uint64_t bytes, std::uint64_t version);
 

@@ -31,6 +31,13 @@ std::string event_text(const Json& record) {
   if (event == "link_restored")
     return fmt::format("exchanges rows with peer {} from round {} on", neighbour(),
                        count(record, "round"));
+  if (event == "link_routed") {
+    const auto route = record["route"].get<std::string>();
+    return route == "relayed" ? fmt::format("is connected to peer {} through peer {}", neighbour(),
+                                            count(record, "relay"))
+           : route == "reversed" ? fmt::format("is connected to peer {} in reverse", neighbour())
+                                 : fmt::format("is connected to peer {} directly", neighbour());
+  }
   if (event == "reachable")
     return fmt::format("reaches {} peers", count(record, "reachable_peers"));
   if (event == "participants")

@@ -238,6 +238,9 @@ void RunView::add_membership(const Json& record) {
   if (!event.starts_with("link_") || !record["neighbour"].is_number()) return;
   const auto neighbour = count(record, "neighbour");
   if (neighbour >= static_cast<std::uint64_t>(peers_) || peer >= peers_) return;
+  if (event == "link_routed")
+    return links_.set_route(peer, static_cast<int>(neighbour), record["route"].get<std::string>(),
+                            record["relay"].is_null() ? -1 : record["relay"].get<int>(), version_);
   const bool lost = event == "link_lost";
   links_.add_change(count(record, "round"), peer, static_cast<int>(neighbour), lost);
   set_link(peer, static_cast<int>(neighbour), lost,

@@ -118,6 +118,10 @@ void append_links(std::string& text, const ViewSnapshot& snapshot) {
   column(text, "bytes", snapshot.links,
          [](const Link& link) { return link.second.sent_by_lower + link.second.sent_by_higher; });
   column(text, "cause", snapshot.links, [](const Link& link) { return link.second.cause; });
+  column(text, "route", snapshot.links, [](const Link& link) { return link.second.route; });
+  column(text, "relay", snapshot.links, [](const Link& link) {
+    return link.second.relay < 0 ? kNotKnown : static_cast<double>(link.second.relay);
+  });
 }
 
 void append_events(std::string& text, const std::vector<EventLine>& events) {

@@ -63,7 +63,7 @@ ORDER = {
         "membership",
         "engine",
     ),
-    "net": ("io", "wire", "session", "tls", "startup", "discovery", "", "run"),
+    "net": ("io", "wire", "session", "tls", "startup", "relay", "discovery", "", "run"),
 }
 
 # Code that runs in virtual time or whose results must be the same on every machine.

@@ -3,13 +3,14 @@
 
 import { layoutOf, wrapsAround } from "./layout.js";
 import { isLight, linearTicks, logTicks, scaleOf, unitTick, viridis } from "./scale.js";
-import { AWAY, markOf } from "./state.js";
+import { AWAY, isRelayed, markOf } from "./state.js";
 
 const MOST_DRAWN_LINKS = 20000;  // beyond, they fill the plane and tell nothing
 const FEW_LINKS = 300;  // so many are drawn in one frame without delay, and can bear arrows
 const MOST_COMPARED = 2000;
 const WIDEST = 4;  // half pixels that traffic adds to a link of one pixel
 const MARGIN = 14;
+const RELAYED = [2, 3];  // pixels of line and gap
 const STUB = 0.55;  // of the distance between two neighbours: an end of a link around a torus
 
 export class Graph {
@@ -138,7 +139,12 @@ export class Graph {
     context.globalAlpha = Math.max(0.07, Math.min(1, 9 / Math.sqrt(length || 1)));
     for (const [width, links] of this.byWidth(shown, length)) {
       context.lineWidth = width;
-      this.strokePath(context, links);
+      const relayed = links.filter(([a, b]) => isRelayed(this.view, this.state.link(a, b)));
+      const [drawn, dash] = [new Set(relayed), context.getLineDash()];
+      this.strokePath(context, links.filter((link) => !drawn.has(link)));
+      context.setLineDash(RELAYED);
+      this.strokePath(context, relayed);
+      context.setLineDash(dash);
     }
     context.globalAlpha = 1;
   }

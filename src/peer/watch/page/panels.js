@@ -2,7 +2,7 @@
 // text: whatever a peer wrote into it stays text.
 
 import { bytes, duration, percent, plain, whole } from "./scale.js";
-import { AWAY, STATES, markOf } from "./state.js";
+import { AWAY, STATES, isRelayed, markOf } from "./state.js";
 
 const element = (id) => document.getElementById(id);
 const FEW = 20;  // ids or neighbours that are listed one by one
@@ -90,12 +90,13 @@ export function writeKey(state, view) {
     server: state.total - state.peers,
     link: links("lost"),
     suspicion: links("suspected"),
+    relayed: [...state.links.values()].filter((link) => isRelayed(view, link)).length,
   };
   for (let id = 0; id < state.peers; ++id)
     counts[state.states[id]] = (counts[state.states[id]] ?? 0) + 1;
   const names = {
-    link: "lost link", suspicion: "suspected link", unknown: "no record", joined: "joined",
-    absent: "no part",
+    link: "lost link", suspicion: "suspected link", relayed: "relayed link",
+    unknown: "no record", joined: "joined", absent: "no part",
   };
   for (const item of element("key").children) {
     const { key } = item.dataset, count = counts[key] ?? 0;
@@ -206,7 +207,12 @@ export function writeNeighbours(state, view) {
   const marked = (mark) => states.filter(([, link]) => markOf(view, link) === mark);
   const lost = marked("lost"), suspected = marked("suspected");
   const active = states.filter(([, link]) => markOf(view, link) !== "lost");
-  const carried = (link) => link?.bytes > 0 && view.replay === null ? ` (${bytes(link.bytes)}) ` : "";
+  const carried = (link) => {
+    const words = [];
+    if (link?.bytes > 0 && view.replay === null) words.push(bytes(link.bytes));
+    if (isRelayed(view, link)) words.push(`through ${link.relay}`);
+    return words.length > 0 ? ` (${words.join(", ")}) ` : "";
+  };
   const names = active.slice(0, FEW).flatMap(([other, link]) =>
     [peerButton(view, other), carried(link)]);
   const more = active.length > FEW ? ` and ${active.length - FEW} more` : "";

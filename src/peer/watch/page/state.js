@@ -34,6 +34,11 @@ export function markOf(view, link) {
   return link.state === "active" ? null : link.state;
 }
 
+/** At present. Of earlier rounds the ways of links are not known. */
+export function isRelayed(view, link) {
+  return view.replay === null && link?.route === "relayed";
+}
+
 export class RunState {
   constructor() {
     this.forget();
@@ -50,7 +55,7 @@ export class RunState {
     this.states = [];     // by id
     this.rounds = [];     // figures of the kept rounds, ascending
     this.byRound = new Map();
-    this.links = new Map();  // "a b" → {a, b, state, cause, bytes}, of links that had any news
+    this.links = new Map();  // "a b" → {a, b, state, cause, bytes, route, relay}, of links that had any news
     this.neighbours = null;  // by peer; null: the process does not list the edges
     this.events = [];     // newest first
     this.predicted = null;
@@ -132,10 +137,11 @@ export class RunState {
     this.rounds = this.rounds.filter((figures) => kept.has(figures.round));
   }
 
-  takeLinks({ a, b, state, cause, bytes }) {
+  takeLinks({ a, b, state, cause, bytes, route, relay }) {
     a.forEach((one, k) => {
       const link = this.link(one, b[k]) ?? {};
       Object.assign(link, { a: one, b: b[k], state: state[k], cause: cause[k], bytes: bytes[k] });
+      Object.assign(link, { route: route[k], relay: relay[k] });
       this.links.set(linkKey(one, b[k]), link);
     });
   }

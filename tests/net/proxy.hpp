@@ -1,4 +1,4 @@
-// A relay for the network tests: it forwards connections, and cuts, damages or holds them.
+// A proxy for the network tests: it forwards connections, and cuts, damages or holds them.
 #pragma once
 
 #include "tests/net/test_util.hpp"
@@ -6,9 +6,9 @@
 namespace gossamer::net::words {
 
 /// Forwards bytes between a connecting end and an accepting end.
-class Relay {
+class Proxy {
  public:
-  Relay(World& world, const Address& target) : world_(world), target_(target) { open(); }
+  Proxy(World& world, const Address& target) : world_(world), target_(target) { open(); }
   Address address() const { return address_; }
   /// Closes all connections; new ones are accepted.
   void cut() { pipes_.clear(); }
@@ -136,10 +136,10 @@ class Relay {
   std::unique_ptr<Listener> listener_;
 };
 
-/// Peers 0 and 1, joined through a relay.
+/// Peers 0 and 1, joined through a proxy.
 struct Cuttable {
   explicit Cuttable(
-      double failure_timeout = 20, const std::function<void(Relay&)>& prepare = [](Relay&) {},
+      double failure_timeout = 20, const std::function<void(Proxy&)>& prepare = [](Proxy&) {},
       std::vector<KeyPair> keys = {}, bool shares_memory = false)
       : world(2),
         front(world.folder.path() + "/front", "run-1"),
@@ -150,9 +150,9 @@ struct Cuttable {
     world.options.failure_timeout = failure_timeout;
     one = &world.add({1}, {{0, 1}});
     REQUIRE(one->network->start().ok());
-    relay = std::make_unique<Relay>(world, one->network->address());
-    prepare(*relay);
-    REQUIRE(front.announce({1}, relay->address()).ok());
+    proxy = std::make_unique<Proxy>(world, one->network->address());
+    prepare(*proxy);
+    REQUIRE(front.announce({1}, proxy->address()).ok());
     world.options.rendezvous += "/front";  // where peer 0 reads addresses
     zero = &world.add({0}, {{0, 1}});
     REQUIRE(zero->network->start().ok());
@@ -161,10 +161,10 @@ struct Cuttable {
   }
   /// For a while no connection can replace one that breaks.
   void lose_link(long times) {
-    relay->shut();
+    proxy->shut();
     world.run_until(
         [&] { return zero->count("lost 0-1") == times && one->count("lost 1-0") == times; });
-    relay->open();
+    proxy->open();
   }
   bool both_restored(long times) const {
     return zero->count("restored 0-1") == times && one->count("restored 1-0") == times;
@@ -173,7 +173,7 @@ struct Cuttable {
   World world;
   Rendezvous front, behind;  ///< folders of peers 0 and 1
   Process *zero, *one;
-  std::unique_ptr<Relay> relay;
+  std::unique_ptr<Proxy> proxy;
 };
 
 }  // namespace gossamer::net::words

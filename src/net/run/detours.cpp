@@ -1,0 +1,125 @@
+#include "net/run/detours.hpp"
+
+#include <algorithm>
+#include <set>
+#include <string>
+
+#include "net/run/network_book.hpp"
+
+namespace gossamer::net {
+
+namespace {
+
+// Calls of all edges at a time, beyond which no edge begins a pass: of a network in which many
+// peers are lost, this process asks the others about some at a time.
+constexpr std::size_t kMostCallsOfProcess = 128;
+// One pass in so many tries again the processes that could not be called.
+constexpr int kAllEvery = 8;
+
+}  // namespace
+
+Detours::Detours(NetworkState& state, DetourHooks hooks)
+    : state_(state),
+      hooks_(std::move(hooks)),
+      network_(book_network(state.setup.identity.run_id, state.setup.identity.peers)) {}
+
+void Detours::begin(Edge& edge, gossip::Time pause) {
+  DetourOptions options;
+  options.request = {edge.connects() ? RelayRequest::Kind::call : RelayRequest::Kind::wait,
+                     edge.local, edge.remote, network_};
+  options.authenticator = state_.authenticator.get();
+  options.deadline = exchange_deadline(state_.setup.options);
+  options.pause = pause;
+  options.candidates = [this, &edge](int pass) { return candidates(edge, pass); };
+  // A relay may connect this process with one that says nothing: then the next one is tried.
+  options.is_wanted = [&edge] {
+    return !edge.connects() || !edge.connector || !edge.connector->handshaking();
+  };
+  options.on_reached = [this](int peer, bool reached) { reached_[peer] = reached; };
+  options.on_connected = [this, &edge](Connection connection) {
+    if (edge.connects()) connect(edge, std::move(connection));
+    else hooks_.accept(std::move(connection));
+  };
+  edge.detour = std::make_unique<Detour>(state_.scheduler, std::move(options));
+}
+
+bool Detours::hosts(int peer) const {
+  return std::ranges::binary_search(state_.setup.hosted, peer);
+}
+
+/// This process has made a connection to that of the peer, or reached it with its latest request.
+bool Detours::can_call(int peer) const {
+  if (const auto known = reached_.find(peer); known != reached_.end() && known->second) return true;
+  return std::ranges::any_of(state_.edges, [peer](const auto& entry) {
+    const Edge& edge = entry.second;
+    const Route::Way own = edge.connects() ? Route::Way::direct : Route::Way::reversed;
+    return edge.remote == peer && edge.attached() && edge.route.way == own;
+  });
+}
+
+/// Processes that can be called come first; those that could not be are left out of most passes,
+/// which they would delay. A peer that waits does so at the process of the other peer before all.
+std::vector<RelayCandidate> Detours::candidates(const Edge& edge, int pass) const {
+  std::size_t calls = 0;
+  for (const auto& [pair, other] : state_.edges)
+    if (other.detour) calls += other.detour->calls();
+  if (state_.run.ending() || calls >= kMostCallsOfProcess || !hooks_.may_run(edge.remote))
+    return {};
+  const int peers = state_.setup.identity.peers;
+  std::vector<int> ids;
+  // Pairs begin with different processes, so that no relay serves them all.
+  for (int k = 0; k < peers; ++k)
+    if (const int id = (edge.local + edge.remote + k) % peers; id != edge.remote && !hosts(id))
+      ids.push_back(id);
+  const auto others = std::ranges::stable_partition(ids, [this](int id) { return can_call(id); });
+  if (others.begin() != ids.begin() && pass % kAllEvery != kAllEvery - 1)
+    ids.erase(
+        std::ranges::remove_if(others, [this](int id) { return reached_.contains(id); }).begin(),
+        ids.end());
+  if (!edge.connects()) ids.insert(ids.begin(), edge.remote);
+  std::vector<RelayCandidate> found;
+  std::set<std::string> seen;
+  for (const int id : ids)
+    if (const auto address = hooks_.find(id);
+        address.ok() && seen.insert(to_string(*address)).second)
+      found.push_back({*address, id});
+  return found;
+}
+
+/// A connection for an edge of which this process is the one to send the hello.
+void Detours::connect(Edge& edge, Connection connection) {
+  if (state_.run.ending()) return;
+  if (!edge.connector && edge.connected()) hooks_.reconnect(edge);
+  if (edge.connector) edge.connector->take(std::move(connection));
+}
+
+RelayAdmission Detours::admit(const RelayRequest& request) const {
+  const int peers = state_.setup.identity.peers;
+  if (request.network != network_) return {HandshakeResult::wrong_run};
+  if (request.from >= peers || request.to >= peers || hosts(request.from))
+    return {HandshakeResult::unknown_id};
+  if (hosts(request.to)) return {admit_reversed(request)};
+  if (!state_.setup.options.reach.relay || state_.run.ending()) return {HandshakeResult::relays_nothing};
+  return {state_.relay.admit(request), request.kind == RelayRequest::Kind::wait};
+}
+
+HandshakeResult Detours::admit_reversed(const RelayRequest& request) const {
+  const Edge* edge = state_.edges.find(request.to, request.from);
+  if (edge == nullptr || !edge->connects()) return HandshakeResult::not_a_partner;
+  if (request.kind == RelayRequest::Kind::call) return HandshakeResult::does_not_wait;
+  const bool lacks_connection = edge->connector || (edge->connected() && !edge->attached());
+  return lacks_connection && !state_.run.ending() ? HandshakeResult::accepted
+                                                  : HandshakeResult::retry_later;
+}
+
+void Detours::on_request(Connection connection, const RelayRequest& request) {
+  if (hosts(request.to)) {
+    connection.route = {Route::Way::reversed};
+    return connect(state_.edges.at(request.to, request.from), std::move(connection));
+  }
+  if (request.kind == RelayRequest::Kind::wait)
+    state_.relay.wait(request, std::move(connection.socket));
+  else state_.relay.call(request, std::move(connection.socket));
+}
+
+}  // namespace gossamer::net
