@@ -38,15 +38,14 @@ ParameterSet<NetOptions> with_timeouts(ParameterSet<NetOptions> set) {
 
 ParameterSet<NetOptions> with_reach(ParameterSet<NetOptions> set) {
   return std::move(set)
-          .add("advertise", &NetOptions::reach, &ReachOptions::advertise,
-               {.help = "host:port at which other processes call this one, where it is not the "
-                        "address that it listens on: that of a router that forwards the port. "
-                        "none: no process can call this one, which has an id or a key; it calls "
-                        "the others, and reaches those that cannot be called through them"})
-          .add(
-              "relay", &NetOptions::reach, &ReachOptions::relay,
-              {.help = "whether this process passes on what two others send each other that cannot "
-                       "call one another"});
+      .add("advertise", &NetOptions::reach, &ReachOptions::advertise,
+           {.help = "host:port at which other processes call this one, where it is not the "
+                    "address that it listens on: that of a router that forwards the port. "
+                    "none: no process can call this one, which has an id or a key; it calls "
+                    "the others, and reaches those that cannot be called through them"})
+      .add("relay", &NetOptions::reach, &ReachOptions::relay,
+           {.help = "whether this process passes on what two others send each other that cannot "
+                    "call one another"});
 }
 
 ParameterSet<NetOptions> with_page(ParameterSet<NetOptions> set) {

@@ -39,7 +39,7 @@ struct NetOptions {
   std::string shared_memory = "auto";  ///< auto | off: rows between processes of one machine
   std::string share_figures = "auto";  ///< auto | on | off: for pages of other processes
   ReachOptions reach;                  ///< by whom, and for whom, this process can be reached
-  std::string http;       ///< where the page of the run is served; empty: nowhere
+  std::string http;                    ///< where the page of the run is served; empty: nowhere
 };
 
 /// The value of net.advertise of a process that cannot be called.

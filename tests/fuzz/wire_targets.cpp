@@ -58,7 +58,7 @@ std::vector<Bytes> hello_seeds() {
   const auto bare = encode_hello(hello);
   hello.identity.settings = "run.peers=5\nrun.seed=0\n";
   const auto relayed =
-      encode_relay_request({RelayRequest::Kind::call, 2, 1, book_network("run", 4)});
+      encode_relay_request({RelayRequest::Kind::call, 2, 1, relay_network(hello.identity)});
   return {bare, encode_hello(hello), Bytes(relayed.begin(), relayed.end())};
 }
 

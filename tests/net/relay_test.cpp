@@ -56,7 +56,7 @@ struct Walled {
 };
 
 RelayRequest request(Kind kind, int from, int to) {
-  return {kind, from, to, book_network("run-1", 3)};
+  return {kind, from, to, relay_network(identity(3))};
 }
 
 /// The answer to a request; nothing while there is none.
@@ -180,8 +180,13 @@ TEST_CASE("what a relay refuses") {
   REQUIRE(zero.network->start().ok());
   const auto answer = [&](const RelayRequest& what) { return Asker(world, zero, what).answer(); };
   RelayRequest other = request(Kind::wait, 1, 2);
-  other.network = book_network("run-2", 3);
-  CHECK(answer(other) == HandshakeResult::wrong_run);
+  for (std::string Identity::* part :
+       {&Identity::run_id, &Identity::topology, &Identity::model, &Identity::configuration}) {
+    Identity who = identity(3);
+    who.*part += "x";
+    other.network = relay_network(who);
+    CHECK(answer(other) == HandshakeResult::wrong_run);
+  }
   CHECK(answer(request(Kind::wait, 1, 3)) == HandshakeResult::unknown_id);
   CHECK(answer(request(Kind::wait, 3, 1)) == HandshakeResult::unknown_id);
   CHECK(answer(request(Kind::wait, 0, 1)) == HandshakeResult::unknown_id);  // its own peer
@@ -253,29 +258,36 @@ TEST_CASE("a relay passes bytes on unchanged, both ways, and the end of either e
 
 TEST_CASE("a relay has no more connections than its limit") {
   RealScheduler scheduler;
-  Relay relay(scheduler, 60s);
+  std::optional<Relay> relay(std::in_place, scheduler, 60s);
   std::vector<std::unique_ptr<Socket>> ends;
   auto listener = listen(scheduler, Address{"127.0.0.1", 0}, [&](std::unique_ptr<Socket> socket) {
     ends.push_back(std::move(socket));
   });
   REQUIRE(listener.ok());
   std::vector<std::unique_ptr<Socket>> callers;
-  const auto wait_at = [&](int from) {
-    const RelayRequest what = request(Kind::wait, from, from + 1);
-    if (relay.admit(what) != HandshakeResult::accepted) return false;
+  const auto wait_at = [&](int from, int to) {
+    const RelayRequest what = request(Kind::wait, from, to);
+    if (relay->admit(what) != HandshakeResult::accepted) return false;
     const auto attempt = connect(scheduler, (*listener)->address(), [&](auto socket) {
       callers.push_back(std::move(socket).value());
     });
     const std::size_t before = ends.size(), called = callers.size();
     scheduler.run_until([&] { return ends.size() > before && callers.size() > called; });
-    relay.wait(what, std::move(ends.back()));
+    relay->wait(what, std::move(ends.back()));
     return true;
   };
   int waiting = 0;
-  while (waiting <= static_cast<int>(Relay::kMostConnections) && wait_at(waiting)) ++waiting;
-  CHECK(waiting == static_cast<int>(Relay::kMostConnections));
-  CHECK(wait_at(0));  // in place of the one before
-  CHECK(relay.waiting() == Relay::kMostConnections);
+  while (waiting <= static_cast<int>(Relay::kMostWaiting) && wait_at(waiting, waiting + 1))
+    ++waiting;
+  CHECK(waiting == static_cast<int>(Relay::kMostWaiting));
+  CHECK(wait_at(0, 1));  // in place of the one before
+  CHECK(relay->waiting() == Relay::kMostWaiting);
+
+  relay.emplace(scheduler, 60s);
+  waiting = 0;
+  while (waiting <= static_cast<int>(Relay::kMostOfPeer) && wait_at(7, 8 + waiting)) ++waiting;
+  CHECK(waiting == static_cast<int>(Relay::kMostOfPeer));
+  CHECK(wait_at(6, 7));  // another peer
 }
 
 TEST_CASE("with keys, a peer waits and calls in its own name alone") {

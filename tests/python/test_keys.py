@@ -3,7 +3,6 @@ fault of a key."""
 
 import os
 import signal
-import subprocess
 from pathlib import Path
 
 import pytest

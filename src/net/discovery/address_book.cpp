@@ -96,6 +96,8 @@ void AddressBook::write_own(int peer, std::uint64_t version) {
   record.version = version;
   record.address = *address_;
   record.settled = settled_;
+  record.claimed = claims_;
+  last_version_ = std::max(last_version_, version);
   record.view = view_;
   if (options_.sign) record.signature = options_.sign(signed_text(options_.network, record));
   entries_[peer] = {std::move(record), {}};
@@ -124,10 +126,10 @@ void AddressBook::draw_id() {
   const auto is_later = [this](int id) { return !is_first(options_, id); };
   if (!std::ranges::all_of(best, is_later)) std::erase_if(best, is_later);
   const int peer = best[random_() % best.size()];
-  // Of all records of the id, its retraction by this process included.
-  std::uint64_t version = 0;
+  // Of all records of the id, its retraction by this process included, and of all of this process.
+  std::uint64_t version = last_version_;
   if (const AddressRecord* before = find(peer)) {
-    version = before->version;
+    version = std::max(version, before->version);
     remember(*before);
   }
   if (const auto former = former_.find(peer); former != former_.end()) {
@@ -144,15 +146,19 @@ bool AddressBook::merge(const std::vector<AddressRecord>& records, gossip::Time 
     const AddressRecord* known = find(record.peer);
     if (record.process == options_.process && !own_.contains(record.peer)) {
       changed |= retract(record);
+      // Another process has made that up, and a claim that is not the newest one is void.
+      if (claims_ && !own_.empty() && record.version > find(*own_.begin())->version)
+        write_own(*own_.begin(), record.version + 1);
     } else if (own_.contains(record.peer)) {
       changed |= merge_own(record, now);
-    } else if ((known == nullptr || replaces(record, *known)) &&
+    } else if ((known == nullptr || replaces(record, *known)) && !newest_claims_.is_void(record) &&
                is_credible(options_, record, known)) {
       if (known != nullptr && known->process != record.process) remember(*known);
       AddressRecord& taken = (entries_[record.peer] = {record, now}).record;
       // Of a process that listened where this one does now, and is not suspected by the others:
       // this one answers them.
       if (address_ == record.address && !address_->is_none()) taken.standing = Standing::lost;
+      newest_claims_.note(record, entries_, options_.nodes);
       changed = true;
     }
   }
@@ -175,11 +181,12 @@ bool AddressBook::merge_own(const AddressRecord& record, gossip::Time now) {
   const bool newer = own == nullptr || record.version > own->version ||
                      (record.version == own->version &&
                       (record.process != options_.process || record.standing > own->standing));
-  if (!newer || !is_credible(options_, record, own)) return false;
+  if (!newer || newest_claims_.is_void(record) || !is_credible(options_, record, own)) return false;
   if (record.process != options_.process && yields_to(record)) {
     own_.erase(record.peer);
     retract(*own);
     entries_[record.peer] = {record, now};
+    newest_claims_.note(record, entries_, options_.nodes);
     return true;
   }
   if (record.process != options_.process) count_conflict(record);
@@ -203,6 +210,7 @@ bool AddressBook::retract(const AddressRecord& record) {
   if (!is_credible(options_, record, nullptr) || options_.sign) return false;
   AddressRecord retracted = record;
   retracted.version += lost ? 0 : 1;
+  last_version_ = std::max(last_version_, retracted.version);
   retracted.standing = Standing::lost;
   const auto former = former_.find(record.peer);
   if (former != former_.end() && former->second.process == options_.process &&

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "gossip/scheduler.hpp"
+#include "net/discovery/newest_claims.hpp"
 #include "net/wire/book_message.hpp"
 
 namespace gossamer::net {
@@ -112,11 +113,12 @@ class AddressBook {
   AddressBookOptions options_;
   std::map<int, Entry> entries_;
   std::map<int, AddressRecord> former_;  ///< by peer: of lost processes, or released by this one
+  NewestClaims newest_claims_;
   std::set<int> own_;
   std::optional<Address> address_;
   bool claims_ = false, settled_ = false;
-  std::uint64_t view_ = 0;
-  std::map<std::uint64_t, int> conflicts_;  ///< by process: over an id of this one
+  std::uint64_t view_ = 0, last_version_ = 0;  ///< the highest version of its own records
+  std::map<std::uint64_t, int> conflicts_;     ///< by process: over an id of this one
   std::optional<Rival> rival_;
   std::mt19937_64 random_;
 };

@@ -116,13 +116,21 @@ Relay::~Relay() {
   for (const auto& circuit : connected_) circuit->close();
 }
 
+std::size_t Relay::waits_of(int peer) const {
+  const auto of_peer = [peer](const Pair& pair) { return pair.first == peer; };
+  return static_cast<std::size_t>(
+      std::ranges::count_if(waiting_, [&](const auto& entry) { return of_peer(entry.first); }) +
+      std::ranges::count_if(connected_, [&](const auto& each) { return of_peer(each->pair); }));
+}
+
 HandshakeResult Relay::admit(const RelayRequest& request) const {
-  if (request.kind == RelayRequest::Kind::call && !waiting_.contains({request.to, request.from}))
-    return HandshakeResult::does_not_wait;
-  const bool replaces = waiting_.contains({request.from, request.to});
-  const std::size_t connections = waiting_.size() + 2 * connected_.size();
-  return replaces || connections < kMostConnections ? HandshakeResult::accepted
-                                                    : HandshakeResult::relays_nothing;
+  using enum HandshakeResult;
+  const bool waits = request.kind == RelayRequest::Kind::wait;
+  if (!waits && !waiting_.contains({request.to, request.from})) return does_not_wait;
+  if (!waits) return connected_.size() < kMostPairs ? accepted : relays_nothing;
+  if (waiting_.contains({request.from, request.to})) return accepted;
+  return waiting_.size() < kMostWaiting && waits_of(request.from) < kMostOfPeer ? accepted
+                                                                                : relays_nothing;
 }
 
 void Relay::wait(const RelayRequest& request, std::unique_ptr<Socket> socket) {

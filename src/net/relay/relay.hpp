@@ -21,8 +21,10 @@ namespace gossamer::net {
 /// Thread: the scheduler's. Its destruction closes all connections.
 class Relay {
  public:
-  /// Connections in all: those of peers that wait, and two for each pair that is connected.
-  static constexpr std::size_t kMostConnections = 512;
+  /// Peers that wait, and pairs that are connected.
+  static constexpr std::size_t kMostWaiting = 512, kMostPairs = 256;
+  /// Of both together, those for which one peer has waited.
+  static constexpr std::size_t kMostOfPeer = 128;
   /// Of a direction of a pair.
   static constexpr std::size_t kBufferBytes = 65536;
 
@@ -33,7 +35,8 @@ class Relay {
   Relay& operator=(const Relay&) = delete;
 
   /// What to answer: `accepted`; `does_not_wait` if the peer that is called does not wait here;
-  /// `relays_nothing` if there are too many connections.
+  /// `relays_nothing` if there are too many connections, in all or of a peer that
+  /// waits.
   HandshakeResult admit(const RelayRequest& request) const;
   /// Keeps the connection of a peer that waits, in place of an earlier one for the same call, until
   /// the other peer calls. A peer that closes it does not wait any more, and one that sends
@@ -51,6 +54,7 @@ class Relay {
   class Circuit;
   using Pair = std::pair<int, int>;  ///< (peer that waits, peer that is to call it)
 
+  std::size_t waits_of(int peer) const;
   void drop(const Circuit& circuit);
 
   RealScheduler& scheduler_;

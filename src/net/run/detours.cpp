@@ -19,9 +19,7 @@ constexpr int kAllEvery = 8;
 }  // namespace
 
 Detours::Detours(NetworkState& state, DetourHooks hooks)
-    : state_(state),
-      hooks_(std::move(hooks)),
-      network_(book_network(state.setup.identity.run_id, state.setup.identity.peers)) {}
+    : state_(state), hooks_(std::move(hooks)), network_(relay_network(state.setup.identity)) {}
 
 void Detours::begin(Edge& edge, gossip::Time pause) {
   DetourOptions options;
@@ -47,14 +45,17 @@ bool Detours::hosts(int peer) const {
   return std::ranges::binary_search(state_.setup.hosted, peer);
 }
 
-/// This process has made a connection to that of the peer, or reached it with its latest request.
-bool Detours::can_call(int peer) const {
-  if (const auto known = reached_.find(peer); known != reached_.end() && known->second) return true;
-  return std::ranges::any_of(state_.edges, [peer](const auto& entry) {
-    const Edge& edge = entry.second;
+/// The peers to whose processes this one has made a connection, or which it reached with its latest
+/// request.
+std::set<int> Detours::callable() const {
+  std::set<int> peers;
+  for (const auto& [peer, reached] : reached_)
+    if (reached) peers.insert(peer);
+  for (const auto& [pair, edge] : state_.edges) {
     const Route::Way own = edge.connects() ? Route::Way::direct : Route::Way::reversed;
-    return edge.remote == peer && edge.attached() && edge.route.way == own;
-  });
+    if (edge.attached() && edge.route.way == own) peers.insert(edge.remote);
+  }
+  return peers;
 }
 
 /// Processes that can be called come first; those that could not be are left out of most passes,
@@ -71,7 +72,9 @@ std::vector<RelayCandidate> Detours::candidates(const Edge& edge, int pass) cons
   for (int k = 0; k < peers; ++k)
     if (const int id = (edge.local + edge.remote + k) % peers; id != edge.remote && !hosts(id))
       ids.push_back(id);
-  const auto others = std::ranges::stable_partition(ids, [this](int id) { return can_call(id); });
+  const std::set<int> first = callable();
+  const auto others =
+      std::ranges::stable_partition(ids, [&first](int id) { return first.contains(id); });
   if (others.begin() != ids.begin() && pass % kAllEvery != kAllEvery - 1)
     ids.erase(
         std::ranges::remove_if(others, [this](int id) { return reached_.contains(id); }).begin(),
@@ -99,7 +102,8 @@ RelayAdmission Detours::admit(const RelayRequest& request) const {
   if (request.from >= peers || request.to >= peers || hosts(request.from))
     return {HandshakeResult::unknown_id};
   if (hosts(request.to)) return {admit_reversed(request)};
-  if (!state_.setup.options.reach.relay || state_.run.ending()) return {HandshakeResult::relays_nothing};
+  if (!state_.setup.options.reach.relay || state_.run.ending())
+    return {HandshakeResult::relays_nothing};
   return {state_.relay.admit(request), request.kind == RelayRequest::Kind::wait};
 }
 

@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -43,7 +44,7 @@ class Detours {
   bool hosts(int peer) const;
   HandshakeResult admit_reversed(const RelayRequest& request) const;
   std::vector<RelayCandidate> candidates(const Edge& edge, int pass) const;
-  bool can_call(int peer) const;
+  std::set<int> callable() const;
   void connect(Edge& edge, Connection connection);
 
   NetworkState& state_;

@@ -60,7 +60,7 @@ void EdgeSupervisor::await_goodbyes() {
       edge.connector.reset();
     }
     if (edge.connected()) awaits = true;
-    else if (!edge.connector) connections_.connect_again(edge, BackOff::kLongest);
+    else if (!edge.connector && !edge.detour) connections_.connect_again(edge, BackOff::kLongest);
   }
   if (awaits)
     goodbye_timer_ = state_.scheduler.after(kGoodbyeInterval, [this] { await_goodbyes(); });

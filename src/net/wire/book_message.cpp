@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kNetworkBytes = 32;
 constexpr std::size_t kMaxAddressBytes = 255;
-constexpr std::uint8_t kStandingBits = 3, kSettledBit = 4, kSignedBit = 8;
+constexpr std::uint8_t kStandingBits = 3, kSettledBit = 4, kSignedBit = 8, kClaimedBit = 16;
 
 // Little-endian, as all supported machines are.
 struct HeaderWire {
@@ -57,7 +57,7 @@ std::optional<AddressRecord> take_record(std::span<const std::byte>& bytes) {
   bytes = bytes.subspan(sizeof wire);
   const bool is_signed = (wire.flags & kSignedBit) != 0;
   const std::size_t more = wire.address_bytes + (is_signed ? sizeof(Signature) : 0);
-  if (bytes.size() < more || wire.unused != 0 || wire.flags >= 2 * kSignedBit ||
+  if (bytes.size() < more || wire.unused != 0 || wire.flags >= 2 * kClaimedBit ||
       (wire.flags & kStandingBits) > 2)
     return std::nullopt;
   const auto address =
@@ -71,6 +71,7 @@ std::optional<AddressRecord> take_record(std::span<const std::byte>& bytes) {
   record.view = joined(wire.view);
   if (!none) record.address = *address;
   record.settled = (wire.flags & kSettledBit) != 0;
+  record.claimed = (wire.flags & kClaimedBit) != 0;
   record.standing = static_cast<Standing>(wire.flags & kStandingBits);
   if (is_signed)
     std::memcpy(record.signature.emplace().data(), bytes.data() + wire.address_bytes,
@@ -86,7 +87,7 @@ std::optional<AddressRecord> take_record(std::span<const std::byte>& bytes) {
 std::string signed_text(const std::string& network, const AddressRecord& record) {
   return fmt::format("gossamer address record\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n", network, record.peer,
                      record.process, record.version, to_string(record.address),
-                     record.settled ? "settled" : "claimed", record.view);
+                     record.settled ? "settled" : "open", record.view);
 }
 
 std::string book_network(const std::string& run_id, int nodes) {
@@ -110,9 +111,9 @@ std::vector<std::byte> encode_book(const std::string& network,
     split(record.process, wire.process);
     split(record.version, wire.version);
     split(record.view, wire.view);
-    wire.flags = static_cast<std::uint8_t>(static_cast<unsigned>(record.standing) |
-                                           (record.settled ? kSettledBit : 0u) |
-                                           (record.signature ? kSignedBit : 0u));
+    wire.flags = static_cast<std::uint8_t>(
+        static_cast<unsigned>(record.standing) | (record.settled ? kSettledBit : 0u) |
+        (record.claimed ? kClaimedBit : 0u) | (record.signature ? kSignedBit : 0u));
     wire.address_bytes = static_cast<std::uint8_t>(address.size());
     append(payload, &wire, 1);
     append(payload, address.data(), address.size());

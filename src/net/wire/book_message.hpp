@@ -28,10 +28,13 @@ using Signature = std::array<std::uint8_t, 64>;
 /// Where the process that hosts a peer listens, as that process says.
 struct AddressRecord {
   int peer = 0;
-  std::uint64_t process = 0;            ///< a number that the process has drawn at its start; not 0
-  std::uint64_t version = 0;            ///< raised by that process alone; from 1 to kMaxVersion
-  Address address;                      ///< with a port, or none
-  bool settled = false;                 ///< the process does not give the id up to another one
+  std::uint64_t process = 0;  ///< a number that the process has drawn at its start; not 0
+  std::uint64_t version = 0;  ///< raised by that process alone; from 1 to kMaxVersion
+  Address address;            ///< with a port, or none
+  bool settled = false;       ///< the process does not give the id up to another one
+  /// The process has claimed the id, and has no other: of its records, the one with the highest
+  /// version holds, whatever their peers.
+  bool claimed = false;
   std::uint64_t view = 0;               ///< hash of which process has which id; 0: none yet
   Standing standing = Standing::alive;  ///< what others believe; not signed
   std::optional<Signature> signature;   ///< with the key of the process, in a network with keys

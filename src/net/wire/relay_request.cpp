@@ -1,9 +1,12 @@
 #include "net/wire/relay_request.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 
 #include "base/check.hpp"
+#include "base/hash.hpp"
 
 namespace gossamer::net {
 
@@ -20,9 +23,14 @@ static_assert(sizeof(RelayRequestWire) == kRelayRequestBytes);
 
 }  // namespace
 
+std::string relay_network(const Identity& identity) {
+  return hash_hex(fmt::format("gossamer relay\n{}\n{}\n{}\n{}\n{}", identity.peers, identity.run_id,
+                              identity.topology, identity.model, identity.configuration));
+}
+
 std::array<std::byte, kRelayRequestBytes> encode_relay_request(const RelayRequest& request) {
   RelayRequestWire wire{};
-  GOSSAMER_CHECK(request.network.size() == sizeof wire.network, "a network as of book_network()");
+  GOSSAMER_CHECK(request.network.size() == sizeof wire.network, "a network as of relay_network()");
   wire.prefix = encode_relay_prefix();
   wire.from = request.from;
   wire.to = request.to;

@@ -21,10 +21,14 @@ struct RelayRequest {
   };
   Kind kind = Kind::wait;
   int from = 0, to = 0;
-  std::string network;  ///< book_network()
+  std::string network;  ///< relay_network()
 
   bool operator==(const RelayRequest&) const = default;
 };
+
+/// What the processes must have in common: a hash of everything that hellos compare, so that a
+/// request brings no hello to a program that could not send one. 32 hexadecimal digits.
+std::string relay_network(const Identity& identity);
 
 inline constexpr std::size_t kRelayRequestBytes = 56;
 
