@@ -151,7 +151,10 @@ def kill_relays(network: WalledNetwork) -> int:
 
 def trial(options: argparse.Namespace) -> int:
     kinds = [Wall(kind) for kind in options.kinds] if options.kinds else list(Wall)
-    options.walls = [wall for wall in kinds for _ in range(options.machines)]
+    # The public machines have the lowest id and the highest, so either end of a pair is one.
+    options.walls = [
+        wall for k in range(options.machines) for wall in (kinds if k % 2 == 0 else kinds[::-1])
+    ]
     with walled_namespaces(options.walls) as names, tempfile.TemporaryDirectory() as folder:
         ways: dict[str, Counter[str]] = {}
         first = WalledNetwork(options, Path(folder) / "fixed", names)
@@ -163,7 +166,8 @@ def trial(options: argparse.Namespace) -> int:
             first.net.kill()
             second.net.kill()
         for (a, b), way in sorted(routes.items()):
-            kinds_of_pair = " – ".join(options.walls[k].value for k in (a, b))
+            pair = sorted((options.walls[a], options.walls[b]), key=list(Wall).index)
+            kinds_of_pair = " – ".join(wall.value for wall in pair)
             ways.setdefault(kinds_of_pair, Counter())[way] += 1
         report: dict[str, Any] = {
             "machines": len(names),

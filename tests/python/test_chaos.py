@@ -76,7 +76,7 @@ def test_newcomers_join_while_others_are_killed(gossamer: Path) -> None:
 @pytest.mark.xdist_group("chaos")
 def test_machines_that_cannot_be_called_train_through_others(gossamer: Path) -> None:
     command = [sys.executable, str(CHAOS / "nat.py"), "--program", str(gossamer), "--machines", "1"]
-    command += ["--kinds", "public", "public", "rejecting firewall", "restricted cone", "symmetric"]
+    command += ["--kinds", "public", "rejecting firewall", "restricted cone", "symmetric", "public"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     if done.returncode == 77:
         pytest.skip(done.stderr.strip())

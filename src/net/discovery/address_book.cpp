@@ -147,17 +147,20 @@ bool AddressBook::merge(const std::vector<AddressRecord>& records, gossip::Time 
     if (record.process == options_.process && !own_.contains(record.peer)) {
       changed |= retract(record);
       // Another process has made that up, and a claim that is not the newest one is void.
-      if (claims_ && !own_.empty() && record.version > find(*own_.begin())->version)
+      if (claims_ && !own_.empty() && record.version > find(*own_.begin())->version &&
+          is_credible(options_, record, find(*own_.begin())))
         write_own(*own_.begin(), record.version + 1);
     } else if (own_.contains(record.peer)) {
       changed |= merge_own(record, now);
     } else if ((known == nullptr || replaces(record, *known)) && !newest_claims_.is_void(record) &&
                is_credible(options_, record, known)) {
-      if (known != nullptr && known->process != record.process) remember(*known);
+      const bool is_new = known == nullptr || known->process != record.process;
+      if (known != nullptr && is_new) remember(*known);
       AddressRecord& taken = (entries_[record.peer] = {record, now}).record;
       // Of a process that listened where this one does now, and is not suspected by the others:
-      // this one answers them.
-      if (address_ == record.address && !address_->is_none()) taken.standing = Standing::lost;
+      // this one answers them. One that refutes that has the same address in another network.
+      if (is_new && address_ == record.address && !address_->is_none())
+        taken.standing = Standing::lost;
       newest_claims_.note(record, entries_, options_.nodes);
       changed = true;
     }
@@ -197,7 +200,7 @@ bool AddressBook::merge_own(const AddressRecord& record, gossip::Time now) {
 /// The address of this process is its own before a restart. Any number of processes may be made up,
 /// in a network without keys.
 void AddressBook::count_conflict(const AddressRecord& record) {
-  if (record.address == *address_) return;
+  if (record.address == *address_ && !address_->is_none()) return;
   if (conflicts_.size() >= kMostConflicts && !conflicts_.contains(record.process)) return;
   if (++conflicts_[record.process] <= kConflictsOfARestart) return;
   rival_ = {to_string(record.address), record.settled && record.process < options_.process};

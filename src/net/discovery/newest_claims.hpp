@@ -44,7 +44,8 @@ class NewestClaims {
   std::size_t size() const { return claims_.size(); }
 
  private:
-  static constexpr std::size_t kMostBeside = 64;  ///< of the processes in the book, twice
+  /// Claims that are kept beside two for each peer.
+  static constexpr std::size_t kMostBeside = 64;
 
   struct Claim {
     std::uint64_t version = 0;

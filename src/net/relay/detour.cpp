@@ -9,15 +9,16 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Calls under way at a time. One of the processes may not answer, and a peer that waits does so at
-// several, of which the other peer may not reach all.
+// Calls under way at a time: one of the processes may not answer.
 constexpr std::size_t kMostCalls = 3;
+// A peer that waits does so at several processes, of which the other peer may not reach all.
+constexpr std::size_t kMostWaits = 8;
 // A call that is not answered delays the next one for so long (RFC 8305 has 250 ms).
 constexpr gossip::Time kStagger = 250ms;
 // Between two passes over all candidates.
 constexpr gossip::Time kFirstPassPause = 100ms, kLongestPassPause = 5s;
 // For how long a peer waits at one process: then it looks again which others there are.
-constexpr gossip::Time kPatience = 20s;
+constexpr gossip::Time kPatience = 5s;
 
 }  // namespace
 
@@ -35,7 +36,9 @@ void Detour::advance_after(gossip::Time pause) {
 
 /// Begins the next call, or after the last one of a pass the next pass.
 void Detour::advance() {
-  if (calls_.size() >= kMostCalls || !options_.is_wanted()) return advance_after(kStagger);
+  const bool waits = options_.request.kind == RelayRequest::Kind::wait;
+  if (calls_.size() >= (waits ? kMostWaits : kMostCalls) || !options_.is_wanted())
+    return advance_after(kStagger);
   if (left_.empty()) {
     if (!calls_.empty()) return advance_after(kStagger);
     left_ = options_.candidates(pass_++);

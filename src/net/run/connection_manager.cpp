@@ -189,13 +189,15 @@ void ConnectionManager::reconnect(Edge& edge, gossip::Time pause) {
   options.on_connected = [this, &edge](Connection connection, const Hello&) {
     attach(edge, std::move(connection), true);
   };
-  const auto give_up = [&edge] {
+  const auto give_up = [this, &edge] {
     const auto connector = std::move(edge.connector);  // alive until this returns
     edge.detour.reset();
     edge.session->give_up();
+    // The other end had said goodbye, so nobody is notified.
+    if (edge.parted && !edge.connected() && !edge.connector) connect_again(edge, BackOff::kLongest);
   };
-  // An address that was never called says nothing of the process.
-  if (edge.route.is_direct()) options.on_unreachable = give_up;
+  // An address that this process has not reached before says nothing of the other one.
+  if (edge.called()) options.on_unreachable = give_up;
   options.on_rejected = [give_up](const Error&) {
     give_up();
     return false;
@@ -316,7 +318,9 @@ void ConnectionManager::begin_session(Edge& edge, Connection connection, const H
   options.name = name_of(edge, connection);
   // What a distant process says of memory is none of this machine's business.
   options.lending = std::make_shared<Lending>(
-      state_.scheduler, connection.socket->is_local() ? state_.setup.shared_memory : nullptr);
+      state_.scheduler, connection.socket->is_local() && connection.route.way != Route::Way::relayed
+                            ? state_.setup.shared_memory
+                            : nullptr);
   edge.figures_sent = 0;
   edge.session = std::make_unique<Session>(state_.scheduler, std::move(options),
                                            state_.traffic[edge.local], owner_);

@@ -10,11 +10,10 @@ namespace gossamer::net {
 
 namespace {
 
-// Calls of all edges at a time, beyond which no edge begins a pass: of a network in which many
-// peers are lost, this process asks the others about some at a time.
-constexpr std::size_t kMostCallsOfProcess = 128;
-// One pass in so many tries again the processes that could not be called.
-constexpr int kAllEvery = 8;
+// Calls of all edges at a time.
+constexpr std::size_t kMostCallsOfProcess = 256;
+// One pass in so many tries one of the processes again that could not be called.
+constexpr int kOneFailedEvery = 4;
 
 }  // namespace
 
@@ -29,16 +28,29 @@ void Detours::begin(Edge& edge, gossip::Time pause) {
   options.deadline = exchange_deadline(state_.setup.options);
   options.pause = pause;
   options.candidates = [this, &edge](int pass) { return candidates(edge, pass); };
-  // A relay may connect this process with one that says nothing: then the next one is tried.
-  options.is_wanted = [&edge] {
-    return !edge.connects() || !edge.connector || !edge.connector->handshaking();
-  };
+  options.is_wanted = [this, &edge] { return is_wanted(edge); };
   options.on_reached = [this](int peer, bool reached) { reached_[peer] = reached; };
   options.on_connected = [this, &edge](Connection connection) {
     if (edge.connects()) connect(edge, std::move(connection));
     else hooks_.accept(std::move(connection));
   };
   edge.detour = std::make_unique<Detour>(state_.scheduler, std::move(options));
+}
+
+/// No connection of the edge is needed any more. A session that leaves is still resumed.
+bool Detours::is_over(const Edge& edge) const {
+  return state_.run.error || (state_.run.leaving && !edge.connected());
+}
+
+/// A direct hello that is answered needs no detour, whatever the answer is. A relay may connect
+/// this process with one that says nothing: then the next relay is tried.
+bool Detours::is_wanted(const Edge& edge) const {
+  std::size_t calls = 0;
+  for (const auto& [pair, other] : state_.edges)
+    if (other.detour) calls += other.detour->calls();
+  const bool busy = edge.connects() && edge.connector &&
+                    (edge.connector->is_busy() || edge.connector->is_answered());
+  return calls < kMostCallsOfProcess && !busy;
 }
 
 bool Detours::hosts(int peer) const {
@@ -51,21 +63,16 @@ std::set<int> Detours::callable() const {
   std::set<int> peers;
   for (const auto& [peer, reached] : reached_)
     if (reached) peers.insert(peer);
-  for (const auto& [pair, edge] : state_.edges) {
-    const Route::Way own = edge.connects() ? Route::Way::direct : Route::Way::reversed;
-    if (edge.attached() && edge.route.way == own) peers.insert(edge.remote);
-  }
+  for (const auto& [pair, edge] : state_.edges)
+    if (edge.attached() && edge.called()) peers.insert(edge.remote);
   return peers;
 }
 
-/// Processes that can be called come first; those that could not be are left out of most passes,
-/// which they would delay. A peer that waits does so at the process of the other peer before all.
+/// Processes that can be called come first; those that could not be are left out but for one now
+/// and then, as they would delay the pass. A peer that waits does so at the process of the other
+/// peer before all.
 std::vector<RelayCandidate> Detours::candidates(const Edge& edge, int pass) const {
-  std::size_t calls = 0;
-  for (const auto& [pair, other] : state_.edges)
-    if (other.detour) calls += other.detour->calls();
-  if (state_.run.ending() || calls >= kMostCallsOfProcess || !hooks_.may_run(edge.remote))
-    return {};
+  if (is_over(edge) || !hooks_.may_run(edge.remote)) return {};
   const int peers = state_.setup.identity.peers;
   std::vector<int> ids;
   // Pairs begin with different processes, so that no relay serves them all.
@@ -75,10 +82,14 @@ std::vector<RelayCandidate> Detours::candidates(const Edge& edge, int pass) cons
   const std::set<int> first = callable();
   const auto others =
       std::ranges::stable_partition(ids, [&first](int id) { return first.contains(id); });
-  if (others.begin() != ids.begin() && pass % kAllEvery != kAllEvery - 1)
-    ids.erase(
-        std::ranges::remove_if(others, [this](int id) { return reached_.contains(id); }).begin(),
-        ids.end());
+  if (others.begin() != ids.begin()) {
+    const auto failed =
+        std::ranges::stable_partition(others, [this](int id) { return !reached_.contains(id); });
+    const auto left = static_cast<std::ptrdiff_t>(failed.size());
+    const bool one = left > 0 && pass % kOneFailedEvery == kOneFailedEvery - 1;
+    if (one) std::iter_swap(failed.begin(), failed.begin() + pass / kOneFailedEvery % left);
+    ids.erase(failed.begin() + (one ? 1 : 0), ids.end());
+  }
   if (!edge.connects()) ids.insert(ids.begin(), edge.remote);
   std::vector<RelayCandidate> found;
   std::set<std::string> seen;
@@ -91,7 +102,7 @@ std::vector<RelayCandidate> Detours::candidates(const Edge& edge, int pass) cons
 
 /// A connection for an edge of which this process is the one to send the hello.
 void Detours::connect(Edge& edge, Connection connection) {
-  if (state_.run.ending()) return;
+  if (is_over(edge)) return;
   if (!edge.connector && edge.connected()) hooks_.reconnect(edge);
   if (edge.connector) edge.connector->take(std::move(connection));
 }
@@ -112,8 +123,8 @@ HandshakeResult Detours::admit_reversed(const RelayRequest& request) const {
   if (edge == nullptr || !edge->connects()) return HandshakeResult::not_a_partner;
   if (request.kind == RelayRequest::Kind::call) return HandshakeResult::does_not_wait;
   const bool lacks_connection = edge->connector || (edge->connected() && !edge->attached());
-  return lacks_connection && !state_.run.ending() ? HandshakeResult::accepted
-                                                  : HandshakeResult::retry_later;
+  return lacks_connection && !is_over(*edge) ? HandshakeResult::accepted
+                                             : HandshakeResult::retry_later;
 }
 
 void Detours::on_request(Connection connection, const RelayRequest& request) {

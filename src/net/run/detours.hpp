@@ -31,7 +31,7 @@ struct DetourHooks {
 /// Thread: the scheduler's.
 class Detours {
  public:
-  /// The state outlives the detours, and edges that look for one do not.
+  /// The state outlives the detours.
   Detours(NetworkState& state, DetourHooks hooks);
 
   /// Looks for a detour after `pause`, until the edge is connected (Edge::detour).
@@ -42,6 +42,8 @@ class Detours {
 
  private:
   bool hosts(int peer) const;
+  bool is_over(const Edge& edge) const;
+  bool is_wanted(const Edge& edge) const;
   HandshakeResult admit_reversed(const RelayRequest& request) const;
   std::vector<RelayCandidate> candidates(const Edge& edge, int pass) const;
   std::set<int> callable() const;

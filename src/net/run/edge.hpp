@@ -28,7 +28,7 @@ struct Edge final : gossip::Link {
   std::unique_ptr<Connector> connector;
   /// While another way is looked for.
   std::unique_ptr<Detour> detour;
-  Route route;  ///< of the latest connection
+  Route route;  ///< of the latest connection; direct before the first
   /// Once connected. A closed session stays until there is another.
   std::unique_ptr<Session> session;
   std::optional<PublicKey> key;         ///< that the other end of the latest connection has proved
@@ -51,6 +51,10 @@ struct Edge final : gossip::Link {
   std::string last_rejection;  ///< the last reason why the other end rejected this one
 
   bool connects() const { return local < remote; }
+  /// This process has made the latest connection, to the address of the other end.
+  bool called() const {
+    return route.way == (connects() ? Route::Way::direct : Route::Way::reversed);
+  }
   /// There is a session, though perhaps without a connection at the moment.
   bool connected() const { return session != nullptr && !session->closed(); }
   bool attached() const { return connected() && session->attached(); }

@@ -58,6 +58,7 @@ void EdgeSupervisor::await_goodbyes() {
     if (edge.connected() && edge.session->finished()) {
       edge.session->close();
       edge.connector.reset();
+      edge.detour.reset();
     }
     if (edge.connected()) awaits = true;
     else if (!edge.connector && !edge.detour) connections_.connect_again(edge, BackOff::kLongest);

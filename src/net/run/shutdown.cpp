@@ -72,7 +72,8 @@ void Shutdown::leave(gossip::Time patience) {
     edge.session->close();
   }
   // Peers that are connected through this process say goodbye too.
-  scheduler.run_io_until([&] { return timed_out || state_.relay.connected() == 0; });
+  if (!state_.run.error)
+    scheduler.run_io_until([&] { return timed_out || state_.relay.connected() == 0; });
   scheduler.cancel(deadline);
   if (!waiting.empty() && !state_.run.error)
     state_.setup.message(

@@ -7,7 +7,10 @@
 namespace gossamer::net {
 
 Connector::Connector(RealScheduler& scheduler, ConnectorOptions options)
-    : scheduler_(scheduler), options_(std::move(options)), began_(scheduler.now()) {
+    : scheduler_(scheduler),
+      options_(std::move(options)),
+      began_(scheduler.now()),
+      patience_(options_.deadline / 4) {
   timer_ = scheduler_.after(options_.pause, [this] { attempt(); });
 }
 
@@ -28,9 +31,13 @@ void Connector::attempt() {
   if (!address.ok()) return options_.on_unreachable ? give_up() : retry(address.error().message);
   address_ = to_string(*address);
   ++attempts_;
-  timer_ = scheduler_.after(options_.deadline, [this] { retry("no answer"); });
+  timer_ = scheduler_.after(options_.deadline, [this] {
+    answered_ = false;
+    retry("no answer");
+  });
   attempt_ = connect(scheduler_, *address, [this](Result<std::unique_ptr<Socket>> socket) {
     scheduler_.cancel(timer_);
+    answered_ = answered_ && socket.ok();
     if (!socket.ok()) {
       const bool unreachable =
           options_.on_unreachable && socket.error().kind == ErrorKind::rejected;
@@ -40,9 +47,18 @@ void Connector::attempt() {
   });
 }
 
+bool Connector::is_busy() const {
+  return stream_ && !(stream_->silent() && scheduler_.now() - handshake_began_ >= patience_);
+}
+
 bool Connector::take(Connection connection) {
-  if (stream_ || scheduler_.now() < began_ + options_.pause) return false;
+  if (is_busy() || scheduler_.now() < began_ + options_.pause) return false;
   attempt_.reset();
+  if (stream_) {
+    stream_->close();
+    stream_.reset();
+    patience_ *= 2;  // the way may be a long one
+  }
   scheduler_.cancel(timer_);
   ++attempts_;
   begin_handshake(std::move(connection));
@@ -58,6 +74,7 @@ void Connector::retry(std::string why) {
 }
 
 void Connector::begin_handshake(Connection connection) {
+  handshake_began_ = scheduler_.now();
   shown_ = std::make_shared<ShownKey>(ShownKey{connection.key});
   route_ = connection.route;
   std::unique_ptr<Socket> socket = std::move(connection.socket);
@@ -74,6 +91,7 @@ void Connector::begin_handshake(Connection connection) {
 /// The connection ended before the answer, or its deadline passed. Only a process that has proved
 /// the key of the peer can reject the key of this one.
 void Connector::on_end(const std::string& why) {
+  answered_ = false;
   const std::error_code error = stream_->error();
   if (error == TlsError::key_was_refused)
     return on_rejection(options_.authenticator->describe_refusal());
@@ -104,6 +122,7 @@ bool Connector::on_first_words(const HelloPrefix& prefix) {
 }
 
 void Connector::on_refusal(HandshakeResult result, const std::string& clause) {
+  answered_ = route_.is_direct();
   const bool stale = options_.address_may_be_stale && result == HandshakeResult::not_hosted;
   return stale || is_retried(result) ? retry(clause) : on_rejection(clause);
 }

@@ -41,10 +41,13 @@ class Connector {
 
   /// Continues with a connection that has come another way: the hello is sent over it, and where
   /// the other end has not proved its key yet, after the two have. An attempt under way is
-  /// abandoned. Returns false, and closes the connection, if a hello is on its way already, or the
-  /// pause before the first attempt is not over.
+  /// abandoned. Returns false, and closes the connection, if is_busy(), or the pause before the
+  /// first attempt is not over.
   bool take(Connection connection);
-  bool handshaking() const { return stream_ != nullptr; }
+  /// A hello is on its way, over a connection that is new or from which bytes have come.
+  bool is_busy() const;
+  /// The peer has answered the latest hello.
+  bool is_answered() const { return answered_; }
   /// The address of the last attempt; empty if there was none.
   const std::string& address() const { return address_; }
   /// Why the peer is not connected: "connection refused, 12 tries in 30 s".
@@ -73,6 +76,9 @@ class Connector {
   std::shared_ptr<HandshakeStream> stream_;
   std::shared_ptr<ShownKey> shown_;  ///< by the other end of the stream
   Route route_;                      ///< of the stream
+  gossip::Time handshake_began_{0};
+  gossip::Time patience_;  ///< with a stream from which nothing has come, if there is another one
+  bool answered_ = false;
 };
 
 }  // namespace gossamer::net

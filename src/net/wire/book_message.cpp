@@ -71,7 +71,7 @@ std::optional<AddressRecord> take_record(std::span<const std::byte>& bytes) {
   record.view = joined(wire.view);
   if (!none) record.address = *address;
   record.settled = (wire.flags & kSettledBit) != 0;
-  record.claimed = (wire.flags & kClaimedBit) != 0;
+  record.claimed = (wire.flags & kClaimedBit) != 0 && !is_signed;  // keys leave nothing to claim
   record.standing = static_cast<Standing>(wire.flags & kStandingBits);
   if (is_signed)
     std::memcpy(record.signature.emplace().data(), bytes.data() + wire.address_bytes,
@@ -87,7 +87,7 @@ std::optional<AddressRecord> take_record(std::span<const std::byte>& bytes) {
 std::string signed_text(const std::string& network, const AddressRecord& record) {
   return fmt::format("gossamer address record\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n", network, record.peer,
                      record.process, record.version, to_string(record.address),
-                     record.settled ? "settled" : "open", record.view);
+                     record.settled ? "settled" : "unsettled", record.view);
 }
 
 std::string book_network(const std::string& run_id, int nodes) {
