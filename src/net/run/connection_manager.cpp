@@ -19,6 +19,8 @@ namespace {
 constexpr gossip::Time kRendezvousCheck = 1s;
 // A heartbeat is sent this many times within the shorter of both failure timeouts.
 constexpr int kHeartbeatsPerTimeout = 4;
+// For how long an end that cannot be called may take to make another connection itself.
+constexpr gossip::Time kOwnAttempt = 500ms;
 // The shortest failure timeout of the other end that heartbeats are adapted to.
 constexpr gossip::Time kShortestTimeout = 50ms;
 
@@ -196,8 +198,18 @@ void ConnectionManager::reconnect(Edge& edge, gossip::Time pause) {
     // The other end had said goodbye, so nobody is notified.
     if (edge.parted && !edge.connected() && !edge.connector) connect_again(edge, BackOff::kLongest);
   };
-  // An address that this process has not reached before says nothing of the other one.
-  if (edge.called()) options.on_unreachable = give_up;
+  const gossip::Time own_attempt = std::min(kOwnAttempt, state_.failure_timeout / 4);
+  // Of an address that this process has not reached before, a refusal may mean that the other one
+  // cannot be called: if that is alive, it makes a connection itself.
+  if (const bool known = edge.called(); known || edge.route.is_direct())
+    options.on_unreachable = [=, this, &edge,
+                              until = state_.scheduler.now() + pause + own_attempt] {
+      const AddressRecord* record = book_ ? book_->find(edge.remote) : nullptr;
+      const bool hidden = record != nullptr && record->address.is_none();
+      const bool gone = known || (!hidden && state_.scheduler.now() >= until);
+      if (gone) give_up();
+      return !gone;
+    };
   options.on_rejected = [give_up](const Error&) {
     give_up();
     return false;
@@ -359,32 +371,12 @@ SessionOptions ConnectionManager::session_options(Edge& edge, const Hello& hello
   return options;
 }
 
-void ConnectionManager::report_route(const Edge& edge) {
-  const std::string& name = edge.session->options().name;
-  switch (edge.route.way) {
-    case Route::Way::direct:
-      state_.setup.message(fmt::format("{} is connected directly", name));
-      break;
-    case Route::Way::reversed:
-      state_.setup.message(fmt::format(
-          "{} is connected in reverse: the end that was to be called has called", name));
-      break;
-    case Route::Way::relayed:
-      state_.setup.message(
-          fmt::format("{} is connected through peer {}: neither end can call the "
-                      "other",
-                      name, edge.route.relay));
-      break;
-  }
-  state_.setup.on_route(edge.local, edge.remote, edge.route);
-}
-
 /// Gives the session of an edge a connection.
 void ConnectionManager::attach(Edge& edge, Connection connection, bool resumes) {
   edge.connector.reset();
   edge.detour.reset();
   if (!edge.connected()) return;  // it ended meanwhile
-  if (std::exchange(edge.route, connection.route) != connection.route) report_route(edge);
+  if (std::exchange(edge.route, connection.route) != connection.route) detours_.report_route(edge);
   SocketTraffic& traffic = state_.traffic[edge.local];
   traffic.bytes_sent += kHelloBytes;
   traffic.bytes_received += kHelloBytes;

@@ -62,7 +62,6 @@ class ConnectionManager {
   void begin_session(Edge& edge, Connection connection, const Hello& hello);
   std::string name_of(const Edge& edge, const Connection& connection) const;
   SessionOptions session_options(Edge& edge, const Hello& hello);
-  void report_route(const Edge& edge);
   void attach(Edge& edge, Connection connection, bool resumes);
 
   NetworkState& state_;

@@ -1,5 +1,7 @@
 #include "net/run/detours.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <set>
 #include <string>
@@ -105,6 +107,26 @@ void Detours::connect(Edge& edge, Connection connection) {
   if (is_over(edge)) return;
   if (!edge.connector && edge.connected()) hooks_.reconnect(edge);
   if (edge.connector) edge.connector->take(std::move(connection));
+}
+
+void Detours::report_route(const Edge& edge) {
+  const std::string& name = edge.session->options().name;
+  switch (edge.route.way) {
+    case Route::Way::direct:
+      state_.setup.message(fmt::format("{} is connected directly", name));
+      break;
+    case Route::Way::reversed:
+      state_.setup.message(fmt::format(
+          "{} is connected in reverse: the end that was to be called has called", name));
+      break;
+    case Route::Way::relayed:
+      state_.setup.message(
+          fmt::format("{} is connected through peer {}: neither end can call the "
+                      "other",
+                      name, edge.route.relay));
+      break;
+  }
+  state_.setup.on_route(edge.local, edge.remote, edge.route);
 }
 
 RelayAdmission Detours::admit(const RelayRequest& request) const {

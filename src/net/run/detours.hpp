@@ -36,6 +36,8 @@ class Detours {
 
   /// Looks for a detour after `pause`, until the edge is connected (Edge::detour).
   void begin(Edge& edge, gossip::Time pause);
+  /// The connection of an edge goes another way than the one before.
+  void report_route(const Edge& edge);
   /// AcceptorOptions::admit_relay and on_relay.
   RelayAdmission admit(const RelayRequest& request) const;
   void on_request(Connection connection, const RelayRequest& request);

@@ -28,7 +28,7 @@ std::string Connector::failure() const {
 
 void Connector::attempt() {
   const auto address = options_.find();
-  if (!address.ok()) return options_.on_unreachable ? give_up() : retry(address.error().message);
+  if (!address.ok()) return on_unreachable(address.error().message);
   address_ = to_string(*address);
   ++attempts_;
   timer_ = scheduler_.after(options_.deadline, [this] {
@@ -38,11 +38,9 @@ void Connector::attempt() {
   attempt_ = connect(scheduler_, *address, [this](Result<std::unique_ptr<Socket>> socket) {
     scheduler_.cancel(timer_);
     answered_ = answered_ && socket.ok();
-    if (!socket.ok()) {
-      const bool unreachable =
-          options_.on_unreachable && socket.error().kind == ErrorKind::rejected;
-      return unreachable ? give_up() : retry(socket.error().message);
-    }
+    if (!socket.ok() && socket.error().kind == ErrorKind::rejected)
+      return on_unreachable(socket.error().message);
+    if (!socket.ok()) return retry(socket.error().message);
     begin_handshake({std::move(socket).value()});
   });
 }
@@ -144,9 +142,9 @@ void Connector::on_answer(const std::optional<Hello>& answer) {
   on_connected(std::move(connection), *answer);
 }
 
-void Connector::give_up() {
+void Connector::on_unreachable(const std::string& why) {
   const auto on_unreachable = options_.on_unreachable;  // may destroy this object
-  on_unreachable();
+  if (!on_unreachable || on_unreachable()) retry(why);
 }
 
 void Connector::on_rejection(const std::string& clause) {

@@ -28,9 +28,9 @@ struct ConnectorOptions {
   /// The peer is there and rejects this one; the error is a whole sentence. Returns true to try
   /// again all the same; else it may destroy the connector.
   std::function<bool(Error)> on_rejected;
-  /// If given: no process listens at the address, or the address is unknown. Called in place of
-  /// another attempt. May destroy the connector.
-  std::function<void()> on_unreachable;
+  /// If given: no process listens at the address, or the address is unknown. Returns true to try
+  /// again all the same; else it may destroy the connector.
+  std::function<bool()> on_unreachable;
 };
 
 /// Thread: the scheduler's. Its destruction ends the attempt.
@@ -62,7 +62,7 @@ class Connector {
   bool on_first_words(const HelloPrefix& prefix);
   void on_refusal(HandshakeResult result, const std::string& clause);
   void on_answer(const std::optional<Hello>& answer);
-  void give_up();
+  void on_unreachable(const std::string& why);
   void on_rejection(const std::string& clause);
 
   RealScheduler& scheduler_;
