@@ -11,12 +11,11 @@ and /dev/net/tun.
 import contextlib
 import enum
 import ipaddress
-import os
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from packet_router import Carrier, open_tunnel
+from packet_router import Carrier, device_of, tunnelled_namespaces
 from partitions import inside, ip
 
 PRIVATE = "192.168.1.2"
@@ -173,22 +172,14 @@ class NatRouter(Carrier):
 @contextlib.contextmanager
 def walled_namespaces(walls: list[Wall]) -> Iterator[list[str]]:
     """The names of namespaces, one for each machine."""
-    names = [f"gossamer-{os.getpid()}-{k}" for k in range(len(walls))]
-    tunnels: list[int] = []
-    try:
-        for k, (name, wall) in enumerate(zip(names, walls, strict=True)):
-            ip("netns", "add", name)
-            device = f"gt{os.getpid() % 100000}x{k}"
-            own = PRIVATE if wall.translates else public_address(k)
-            tunnels.append(open_tunnel(device, name, f"{own}/32"))
-            ip("route", "add", "default", "dev", device, prefix=inside(name))
+    addresses = [
+        f"{PRIVATE if wall.translates else public_address(k)}/32" for k, wall in enumerate(walls)
+    ]
+    with tunnelled_namespaces(addresses) as (names, tunnels):
+        for k, name in enumerate(names):
+            ip("route", "add", "default", "dev", device_of(k), prefix=inside(name))
         router = NatRouter(walls, tunnels)
         try:
             yield names
         finally:
             router.stop()
-    finally:
-        for tunnel in tunnels:
-            os.close(tunnel)
-        for name in names:
-            ip("netns", "delete", name)

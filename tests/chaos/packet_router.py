@@ -118,6 +118,10 @@ class Router(Carrier):
         self.send(receiver, packet, when)
 
 
+def device_of(peer: int) -> str:
+    return f"gt{os.getpid() % 100000}x{peer}"
+
+
 def open_tunnel(device: str, namespace: str, address_and_prefix: str) -> int:
     """A TUN device in the namespace; its packets are read from the file descriptor."""
     tunnel = os.open("/dev/net/tun", os.O_RDWR | os.O_CLOEXEC)
@@ -134,21 +138,29 @@ def can_route() -> bool:
 
 
 @contextlib.contextmanager
-def routed_namespaces(emulation: Emulation) -> Iterator[list[str]]:
-    """The names of namespaces, one for each peer, in the emulated network."""
-    names = [f"gossamer-{os.getpid()}-{k}" for k in range(emulation.peers)]
+def tunnelled_namespaces(addresses: list[str]) -> Iterator[tuple[list[str], list[int]]]:
+    """A namespace with a TUN device for each address ("10.0.0.1/24"): its name, and the device."""
+    names = [f"gossamer-{os.getpid()}-{k}" for k in range(len(addresses))]
     tunnels: list[int] = []
     try:
-        for k, name in enumerate(names):
+        for k, (name, own) in enumerate(zip(names, addresses, strict=True)):
             ip("netns", "add", name)
-            tunnels.append(open_tunnel(f"gt{os.getpid() % 100000}x{k}", name, f"{address(k)}/24"))
-        router = Router(emulation, tunnels)
-        try:
-            yield names
-        finally:
-            router.stop()
+            tunnels.append(open_tunnel(device_of(k), name, own))
+        yield names, tunnels
     finally:
         for tunnel in tunnels:
             os.close(tunnel)
         for name in names:
             ip("netns", "delete", name)
+
+
+@contextlib.contextmanager
+def routed_namespaces(emulation: Emulation) -> Iterator[list[str]]:
+    """The names of namespaces, one for each peer, in the emulated network."""
+    addresses = [f"{address(k)}/24" for k in range(emulation.peers)]
+    with tunnelled_namespaces(addresses) as (names, tunnels):
+        router = Router(emulation, tunnels)
+        try:
+            yield names
+        finally:
+            router.stop()
