@@ -103,18 +103,14 @@ class Claims {
 
 }  // namespace
 
-TEST_CASE(
-    "256 processes agree on their ids in tens of rounds, though many claim the same at first") {
-  for (const unsigned seed : {1u, 2u, 3u}) {
-    CAPTURE(seed);
-    Claims claims(256, seed);
-    int rounds = 1;
-    while (claims.round() < claims.books.size() && rounds < 100) ++rounds;
-    CHECK(rounds <= 50);
-    std::set<int> distinct;
-    for (const auto& book : claims.books) distinct.insert(*book.own().begin());
-    CHECK(distinct.size() == 256);
-  }
+TEST_CASE("128 processes agree on their ids in tens of rounds, though many claim the same") {
+  Claims claims(128, 1);
+  int rounds = 1;
+  while (claims.round() < claims.books.size() && rounds < 100) ++rounds;
+  CHECK(rounds <= 50);
+  std::set<int> distinct;
+  for (const auto& book : claims.books) distinct.insert(*book.own().begin());
+  CHECK(distinct.size() == 128);
 }
 
 TEST_CASE("a process that claims another id has released the one before, whoever says so") {
