@@ -38,7 +38,7 @@ struct NetOptions {
   int window = 2;                      ///< chunks: one is read while another is mixed
   std::string shared_memory = "auto";  ///< auto | off: rows between processes of one machine
   std::string share_figures = "auto";  ///< auto | on | off: for pages of other processes
-  ReachOptions reach;                  ///< by whom, and for whom, this process can be reached
+  ReachOptions reach;                  ///< how others reach this process, or each other through it
   std::string http;                    ///< where the page of the run is served; empty: nowhere
 };
 

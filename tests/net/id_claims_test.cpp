@@ -113,7 +113,8 @@ TEST_CASE("128 processes agree on their ids in tens of rounds, though many claim
   CHECK(distinct.size() == 128);
 }
 
-TEST_CASE("a process that claims another id has released the one before, whoever says so") {
+TEST_CASE(
+    "a process that claims another id has released the one before, also by the word of others") {
   AddressBook book = claimer(10, 4);
   AddressRecord before = record_of(1, 11, 3), after = record_of(2, 11, 4);
   before.claimed = after.claimed = true;

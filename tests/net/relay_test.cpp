@@ -90,7 +90,8 @@ TEST_CASE("a session outlives a break that only the end which cannot be called c
   }
 }
 
-TEST_CASE("a session whose relay grants requests and connects nobody is resumed through another") {
+TEST_CASE(
+    "a session whose relay grants requests and connects no peers is resumed through another") {
   Walled walled(4, {{0, 2}, {1, 2}, {0, 3}, {1, 3}});
   World& world = walled.world;
   world.options.failure_timeout = 2;
@@ -134,7 +135,7 @@ TEST_CASE("with keys, a relay that answers in place of the peer does not become 
   CHECK(joined.error().message.find("is not that of peer 1") != std::string::npos);
 }
 
-TEST_CASE("a relay that grants requests and connects nobody does not keep an honest one away") {
+TEST_CASE("a relay that grants requests and connects no peers does not keep an honest one away") {
   Walled walled(4, {{0, 2}, {1, 2}, {0, 3}, {1, 3}});
   World& world = walled.world;
   world.options.failure_timeout = 0.5;

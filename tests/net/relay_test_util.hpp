@@ -28,7 +28,7 @@ inline std::vector<std::string> closed_ports(int count) {
 /// Processes of one peer each, of which each has its own list of addresses: of the peers that it
 /// cannot call, the list has a port on which nothing listens.
 struct Walled {
-  using Calls = std::set<std::pair<int, int>>;  ///< (who, whom) that are possible
+  using Calls = std::set<std::pair<int, int>>;  ///< (caller, callee) that are possible
 
   Walled(int peers, Calls calls, std::vector<KeyPair> keys = {}) : world(peers), calls(calls) {
     world.tolerates_loss = true;

@@ -13,7 +13,7 @@ using namespace std::chrono_literals;
 constexpr std::size_t kMostCalls = 3;
 // A peer that waits does so at several processes, of which the other peer may not reach all.
 constexpr std::size_t kMostWaits = 8;
-// A call that is not answered delays the next one for so long (RFC 8305 has 250 ms).
+// By how much a call that is not answered delays the next one (RFC 8305 has 250 ms).
 constexpr gossip::Time kStagger = 250ms;
 // Between two passes over all candidates.
 constexpr gossip::Time kFirstPassPause = 100ms, kLongestPassPause = 5s;
@@ -23,7 +23,9 @@ constexpr gossip::Time kPatience = 5s;
 }  // namespace
 
 Detour::Detour(RealScheduler& scheduler, DetourOptions options)
-    : scheduler_(scheduler), options_(std::move(options)), pass_pause_(kFirstPassPause) {
+    : scheduler_(scheduler),
+      options_(std::move(options)),
+      pauses_(kFirstPassPause, kLongestPassPause) {
   advance_after(options_.pause);
 }
 
@@ -43,7 +45,7 @@ void Detour::advance() {
     if (!calls_.empty()) return advance_after(kStagger);
     left_ = options_.candidates(pass_++);
     std::ranges::reverse(left_);
-    if (left_.empty()) return end_pass();
+    if (left_.empty()) return advance_after(pauses_.next());
   }
   const RelayCandidate next = left_.back();
   left_.pop_back();
@@ -72,13 +74,8 @@ void Detour::call(const RelayCandidate& candidate) {
                                          const auto ended = end(place);
                                          options_.on_reached(ended->peer(), reached);
                                          if (!left_.empty()) advance_after(0ns);
-                                         else if (calls_.empty()) end_pass();
+                                         else if (calls_.empty()) advance_after(pauses_.next());
                                        }});
-}
-
-void Detour::end_pass() {
-  advance_after(pass_pause_);
-  pass_pause_ = std::min(2 * pass_pause_, kLongestPassPause);
 }
 
 /// The call, which the caller keeps alive until it returns.

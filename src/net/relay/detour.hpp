@@ -9,6 +9,7 @@
 #include <memory>
 #include <vector>
 
+#include "net/io/back_off.hpp"
 #include "net/relay/relay_call.hpp"
 
 namespace gossamer::net {
@@ -50,7 +51,6 @@ class Detour {
   void advance();
   void advance_after(gossip::Time pause);
   void call(const RelayCandidate& candidate);
-  void end_pass();
   std::unique_ptr<RelayCall> end(Calls::iterator call);
 
   RealScheduler& scheduler_;
@@ -58,7 +58,7 @@ class Detour {
   std::vector<RelayCandidate> left_;  ///< of this pass, the next one last
   int pass_ = 0;
   Calls calls_;
-  gossip::Time pass_pause_;  ///< before the next pass
+  BackOff pauses_;  ///< between passes
   gossip::Scheduler::TimerId timer_;
 };
 

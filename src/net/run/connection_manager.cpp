@@ -195,7 +195,7 @@ void ConnectionManager::reconnect(Edge& edge, gossip::Time pause) {
     const auto connector = std::move(edge.connector);  // alive until this returns
     edge.detour.reset();
     edge.session->give_up();
-    // The other end had said goodbye, so nobody is notified.
+    // The other end had said goodbye, so the supervisor is not notified.
     if (edge.parted && !edge.connected() && !edge.connector) connect_again(edge, BackOff::kLongest);
   };
   const gossip::Time own_attempt = std::min(kOwnAttempt, state_.failure_timeout / 4);

@@ -14,7 +14,7 @@ namespace {
 
 // Calls of all edges at a time.
 constexpr std::size_t kMostCallsOfProcess = 256;
-// One pass in so many tries one of the processes again that could not be called.
+// How many passes there are for each that tries a process again which could not be called.
 constexpr int kOneFailedEvery = 4;
 
 }  // namespace
@@ -121,9 +121,8 @@ void Detours::report_route(const Edge& edge) {
       break;
     case Route::Way::relayed:
       state_.setup.message(
-          fmt::format("{} is connected through peer {}: neither end can call the "
-                      "other",
-                      name, edge.route.relay));
+          fmt::format("{} is connected through peer {}: neither end can call the other", name,
+                      edge.route.relay));
       break;
   }
   state_.setup.on_route(edge.local, edge.remote, edge.route);
