@@ -3,7 +3,7 @@
 # CMake and ninja or make; without network), tests parity, runs the sanitizers and the benchmarks,
 # and writes one table as Markdown and JSON. The table gives the reason for a stage that failed.
 #   experiments/benchmarks/gpu.sh [--out FOLDER] [--minutes 7.8] [--only STAGE,…] [--help]
-#   GOSSAMER_HEADERS   a folder with the headers of Eigen, fmt, doctest, xxhash and zlib
+#   GOSSAMER_HEADERS   a folder with the headers of Eigen, fmt, toml++, doctest, xxhash and zlib
 #                      (gpu_headers.sh), if these packages are not installed
 #   GOSSAMER_BINARY    a gossamer program that was built elsewhere, for the stages that need it
 #   MNIST              a folder with the files of MNIST (default: synthetic files of that size)

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Copies the headers of Eigen, fmt, doctest, xxhash and zlib (a few megabytes) from this machine's
+# Copies the headers of Eigen, fmt, toml++, doctest, xxhash and zlib (a few megabytes) from this machine's
 # packages into a folder. A machine without these packages can then build the CUDA device:
 #   experiments/benchmarks/gpu_headers.sh FOLDER
 #   GOSSAMER_HEADERS=FOLDER experiments/benchmarks/gpu.sh        # on the other machine
@@ -23,12 +23,12 @@ find_header() {
       return
     fi
   done
-  echo "gpu_headers.sh: the header '$1' is missing: install libeigen3-dev libfmt-dev doctest-dev" \
-    "libxxhash-dev zlib1g-dev" >&2
+  echo "gpu_headers.sh: the header '$1' is missing: install libeigen3-dev libfmt-dev libtomlplusplus-dev" \
+    "doctest-dev libxxhash-dev zlib1g-dev" >&2
   exit 1
 }
 
-for header in Eigen fmt doctest xxhash.h zlib.h zconf.h; do
+for header in Eigen fmt toml++ doctest xxhash.h zlib.h zconf.h; do
   found=$(find_header "$header")
   rm -rf "${folder:?}/$header"
   cp -rL "$found" "$folder/"

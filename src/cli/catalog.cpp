@@ -7,6 +7,7 @@
 #include "peer/config/config.hpp"
 #include "topology/kind.hpp"
 #include "train/dataset.hpp"
+#include "train/graph/operators.hpp"
 #include "train/model.hpp"
 #include "train/optimizer.hpp"
 
@@ -38,5 +39,7 @@ std::vector<CatalogGroup> catalog() {
   all.push_back(std::move(sections));
   return all;
 }
+
+CatalogGroup operators() { return group("operator", train::operator_kinds()); }
 
 }  // namespace gossamer::cli

@@ -22,4 +22,8 @@ struct CatalogGroup {
 /// The group of each section that has kinds, by the section's name, then the group `section`.
 std::vector<CatalogGroup> catalog();
 
+/// The operators of model files: a group `operator`, whose parameters are no keys of a
+/// configuration.
+CatalogGroup operators();
+
 }  // namespace gossamer::cli

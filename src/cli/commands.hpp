@@ -19,6 +19,7 @@ void add_launch(CLI::App& app, int& exit_code);
 void add_topology(CLI::App& app, int& exit_code);
 void add_predict(CLI::App& app, int& exit_code);
 void add_leak(CLI::App& app, int& exit_code);
+void add_model(CLI::App& app, int& exit_code);
 void add_list(CLI::App& app, int& exit_code);
 void add_collect(CLI::App& app, int& exit_code);
 void add_watch(CLI::App& app, int& exit_code);

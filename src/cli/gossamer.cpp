@@ -39,6 +39,7 @@ int run_gossamer(int argc, char** argv) {
   add_topology(app, exit_code);
   add_predict(app, exit_code);
   add_leak(app, exit_code);
+  add_model(app, exit_code);
   add_list(app, exit_code);
   add_collect(app, exit_code);
   add_watch(app, exit_code);

@@ -25,8 +25,15 @@ std::string range_text(const ParameterSpec& spec) {
   return notes.unit.empty() ? text : text + " " + notes.unit;
 }
 
+/// The operators before the sections.
+std::vector<CatalogGroup> listed() {
+  std::vector<CatalogGroup> groups = catalog();
+  groups.insert(groups.end() - 1, operators());
+  return groups;
+}
+
 void print_text(bool verbose) {
-  for (const CatalogGroup& group : catalog()) {
+  for (const CatalogGroup& group : listed()) {
     fmt::print("{}\n", group.name);
     for (const CatalogEntry& entry : group.entries) {
       fmt::print("  {:<26}{}\n", entry.name, entry.summary);
@@ -43,7 +50,7 @@ void print_text(bool verbose) {
 
 void print_json() {
   Json all;
-  for (const CatalogGroup& group : catalog())
+  for (const CatalogGroup& group : listed())
     for (const CatalogEntry& entry : group.entries) {
       Json parameters = Json::object();
       for (const ParameterSpec& spec : entry.parameters)
@@ -66,7 +73,7 @@ void add_list(CLI::App& app, int& exit_code) {
   auto verbose = std::make_shared<bool>(false), json = std::make_shared<bool>(false);
   CLI::App* list = app.add_subcommand("list",
                                       "list the topologies, algorithms, codecs, mixing rules, "
-                                      "attacks, models, data sets, optimizers "
+                                      "attacks, models, their operators, data sets, optimizers "
                                       "and configuration sections");
   list->add_flag("-v,--verbose", *verbose, "with sources and parameters");
   list->add_flag("--json", *json, "print everything as JSON");

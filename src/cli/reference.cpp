@@ -50,13 +50,13 @@ std::set<std::string> settings() {
   return all;
 }
 
-/// What may stand in the place of a word that is no option: the shells, or the kinds of a catalog
-/// for the command of that name. None: the name of a file.
+/// What may stand in the place of a word that is no option: the shells, or the topologies. None:
+/// the name of a file.
 std::vector<std::string> words_of(const CLI::App& command) {
   if (command.get_name() == "completions") return {"bash", "fish", "zsh"};
   std::vector<std::string> names;
   for (const CatalogGroup& group : catalog())
-    if (group.name == command.get_name())
+    if (group.name == "topology" && group.name == command.get_name())
       for (const CatalogEntry& entry : group.entries) names.push_back(entry.name);
   return names;
 }

@@ -137,7 +137,7 @@ struct Printer {
   }
   void finish() const {
     if (!table || command.json) return;
-    if (rows.size() > 1) print_table(rows);
+    if (rows.size() > 1) print_table(rows, {0, 2});
     for (const std::string& failure : failures) fmt::print("left out: {}\n", failure);
   }
 };

@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 
+#include "base/quantity_text.hpp"
 #include "peer/log/topology_json.hpp"
 #include "peer/prediction/prediction.hpp"
 
@@ -17,23 +18,6 @@ using namespace peer;
 namespace {
 
 std::string yes_or_no(bool truth) { return truth ? "yes" : "no"; }
-
-/// 12,345,678 as "12.3 million", and 1.2e34 as "1.2e+34".
-std::string count_text(double count) {
-  if (!(count >= 1e5)) return fmt::format("{:.0f}", count);
-  for (const auto& [unit, name] :
-       {std::pair(1e12, "trillion"), {1e9, "billion"}, {1e6, "million"}, {1e3, "thousand"}})
-    if (count >= unit && count < 1e15) return fmt::format("{:.3g} {}", count / unit, name);
-  return fmt::format("{:.3g}", count);
-}
-
-std::string bytes_text(double bytes) {
-  const char* const units[] = {"B", "KB", "MB", "GB", "TB", "PB", "EB"};
-  std::size_t unit = 0;
-  for (; bytes >= 1000 && unit + 1 < std::size(units); ++unit) bytes /= 1000;
-  return bytes < 1000 ? fmt::format("{:.3g} {}", bytes, units[unit])
-                      : fmt::format("{:.2e} {}", bytes, units[unit]);
-}
 
 std::string gap_text(double gap) {
   return std::isnan(gap) ? "not known" : fmt::format("{:.6g}", gap);
@@ -181,24 +165,6 @@ TableRow table_row(const TopologyAnalysis& analysis) {
           known ? count_text(convergence.messages_to_millionth) : "–",
           known ? bytes_text(convergence.bytes_to_millionth) : "–",
           analysis.hostile_bound ? fmt::format("{:.2g}", analysis.hostile_bound->weight) : "–"};
-}
-
-void print_table(const std::vector<TableRow>& rows) {
-  const auto width_of = [](const std::string& text) {
-    return static_cast<std::size_t>(
-        std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
-  };
-  std::vector<std::size_t> widths(rows.front().size());
-  for (const TableRow& row : rows)
-    for (std::size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], width_of(row[c]));
-  for (const TableRow& row : rows) {
-    std::string line;
-    for (std::size_t c = 0; c < row.size(); ++c) {
-      const std::string pad(widths[c] - width_of(row[c]), ' ');
-      line += (c == 0 ? "" : "  ") + (c == 0 || c == 2 ? row[c] + pad : pad + row[c]);
-    }
-    fmt::print("{}\n", line.substr(0, line.find_last_not_of(' ') + 1));
-  }
 }
 
 }  // namespace gossamer::cli

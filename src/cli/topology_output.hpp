@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "cli/text_table.hpp"
 #include "peer/storage/json.hpp"
 #include "theory/hostile_bound.hpp"
 #include "topology/convergence.hpp"
@@ -34,12 +35,7 @@ void print_text(const TopologyAnalysis& analysis, std::uint64_t parameters);
 
 peer::Json analysis_json(const TopologyAnalysis& analysis);
 
-using TableRow = std::vector<std::string>;
 TableRow table_header();
 TableRow table_row(const TopologyAnalysis& analysis);
-
-/// Prints rows of the same length to stdout. A column is as wide as its widest cell, in characters;
-/// columns 0 and 2 are aligned to the left, the others to the right.
-void print_table(const std::vector<TableRow>& rows);
 
 }  // namespace gossamer::cli

@@ -12,7 +12,8 @@
 
 #include "base/check.hpp"
 #include "gpu/device_rows.hpp"
-#include "train/compiled_model.hpp"
+#include "train/graph/compiled_model.hpp"
+#include "train/learner_checks.hpp"
 #include "train/privacy/private_gradient.hpp"
 
 namespace gossamer::train {
@@ -334,42 +335,6 @@ void DeviceLearner<Real>::batch_loss(std::span<LossRequest<Real>> requests) {
     requests[r].loss = scores[gpu_of[r]].losses[place[r]];
 }
 
-Status check_data(const Dataset& data) {
-  const std::size_t labelled = data.classes > 0 ? data.labels.size() : data.targets.size();
-  const bool trains = data.train_count > 0 || data.own;  // elsewhere, if not here
-  if (data.count == 0 || !trains || data.train_count > data.count)
-    return invalid_error(fmt::format("data {}: {} samples, {} of them to train on", data.name,
-                                     data.count, data.train_count));
-  if (data.features.size() != data.count * data.feature_count() || labelled != data.count)
-    return invalid_error(fmt::format(
-        "data {}: {} samples of {} features, but {} feature values and {} labels or targets",
-        data.name, data.count, data.feature_count(), data.features.size(), labelled));
-  for (std::int32_t label : data.labels)
-    if (label < 0 || label >= data.classes)
-      return invalid_error(fmt::format("data {}: label {} is not one of its {} classes", data.name,
-                                       label, data.classes));
-  return {};
-}
-
-Status check_shards(const LearnerRequest& request) {
-  if (request.shards.empty()) return invalid_error("no shards: a learner serves at least one peer");
-  for (std::size_t p = 0; p < request.shards.size(); ++p) {
-    const auto& shard = request.shards[p];
-    if (shard.empty() && request.data->own) continue;  // of another process
-    if (shard.empty()) return invalid_error(fmt::format("peer {}: its shard is empty", p));
-    if (request.sampling.batch < 0 ||
-        static_cast<std::size_t>(request.sampling.batch) > shard.size())
-      return invalid_error(fmt::format("data.batch: {}, but peer {}'s shard has {} samples",
-                                       request.sampling.batch, p, shard.size()));
-    for (std::uint32_t sample : shard)
-      if (sample >= request.data->train_count)
-        return invalid_error(
-            fmt::format("peer {}: its shard names sample {}, but there are {} to train on", p,
-                        sample, request.data->train_count));
-  }
-  return {};
-}
-
 }  // namespace
 
 template <class Real>
@@ -377,8 +342,7 @@ Result<std::unique_ptr<Learner<Real>>> make_learner(LearnerRequest request,
                                                     gpu::BasicDevice<Real>& device) {
   GOSSAMER_CHECK(request.data != nullptr, "a learner has data");
   const Dataset& data = *request.data;
-  GOSSAMER_TRY_STATUS(check_data(data));
-  GOSSAMER_TRY_STATUS(check_shards(request));
+  GOSSAMER_TRY_STATUS(check_request(request));
   std::size_t batch = static_cast<std::size_t>(request.sampling.batch);
   if (batch == 0)
     for (const auto& shard : request.shards)

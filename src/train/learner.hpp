@@ -10,8 +10,8 @@
 
 #include "base/result.hpp"
 #include "gpu/device.hpp"
-#include "train/compiled_model.hpp"
 #include "train/dataset.hpp"
+#include "train/graph/compiled_model.hpp"
 #include "train/model.hpp"
 #include "train/optimizer.hpp"
 #include "train/shards.hpp"

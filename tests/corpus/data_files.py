@@ -51,6 +51,18 @@ def _graphs(folder: Path) -> None:
     )
 
 
+def _model(path: Path) -> None:
+    """A model of two branches that are added up."""
+    path.write_text(
+        '[[operation]]\nname = "stem"\nkind = "convolution"\nchannels = 4\npadding = 1\n'
+        '[[operation]]\nname = "norm"\nkind = "group_norm"\ngroups = 2\nactivation = "gelu"\n'
+        '[[operation]]\nkind = "add"\ninputs = ["norm", "stem"]\nactivation = "relu"\n'
+        '[[operation]]\nkind = "average_pool"\nsize = 2\n'
+        '[[operation]]\nkind = "dense"\n',
+        encoding="utf-8",
+    )
+
+
 def make_data_files(folder: Path) -> None:
     """Writes all of them below `folder`, which exists."""
     numbers = random.Random(20)
@@ -70,5 +82,6 @@ def make_data_files(folder: Path) -> None:
     _table(folder / "plain.csv", ";", "", False, numbers)
     _table(folder / "tabs.csv", "\t", "x\ty\tz\tlevel", True, numbers)
     _graphs(folder)
+    _model(folder / "residual.toml")
     (folder / "latency.txt").write_text("0 20 45\n20 0 30\n45 30 0\n", encoding="utf-8")
     (folder / "bandwidth.txt").write_text("0 50 10\n50 0 20\n10 20 0\n", encoding="utf-8")

@@ -1,5 +1,6 @@
 // Every layer and every model: loss and gradient on a GPU against the CPU in double.
 #include "tests/cuda/training_test_util.hpp"
+#include "tests/train/graph_test_util.hpp"
 
 using namespace gossamer;
 using namespace gossamer::train;
@@ -13,11 +14,11 @@ constexpr ModelContext kColour{.channels = 3, .height = 5, .width = 6, .classes 
 /// The layers, and behind them a dense one of 3 classes: gradient and loss of four peers with
 /// different batches.
 template <class Real>
-void check_layers(gpu::BasicDevice<Real>& device, std::vector<Layer> layers,
+void check_layers(gpu::BasicDevice<Real>& device, std::vector<Operator> layers,
                   const ModelContext& data, int batch = 5) {
   layers.push_back(Dense{.units = data.classes});
-  check_parity<Real>(device, {layers, Loss::softmax_cross_entropy}, data, {}, {batch, 1, batch, 3},
-                     4);
+  check_parity<Real>(device, chain(layers, Loss::softmax_cross_entropy), data, {},
+                     {batch, 1, batch, 3}, 4);
 }
 
 }  // namespace
@@ -99,14 +100,74 @@ TEST_CASE_TEMPLATE("GPU: group norm", Real, float, double) {
                      kColour);
 }
 
+TEST_CASE_TEMPLATE("GPU: operations on each position", Real, float, double) {
+  GOSSAMER_GPU_OF(Real, gpu_device);
+  for (const Activation activation : {Activation::none, Activation::gelu})
+    for (const int units : {5, 300})
+      check_layers<Real>(
+          *gpu_device,
+          {Dense{.units = units, .activation = activation, .per_position = true}, LayerNorm{},
+           Dense{.units = 4, .activation = Activation::tanh, .per_position = true}},
+          kColour);
+  check_layers<Real>(*gpu_device, {PositionEmbedding{}, Activate{.activation = Activation::gelu}},
+                     kColour);
+  check_layers<Real>(*gpu_device, {Activate{.activation = Activation::relu}, PositionEmbedding{}},
+                     kColour, 600);
+}
+
+TEST_CASE_TEMPLATE("GPU: average-pool", Real, float, double) {
+  GOSSAMER_GPU_OF(Real, gpu_device);
+  for (const int size : {0, 1, 2, 3}) {
+    check_layers<Real>(
+        *gpu_device,
+        {Convolution{.channels = 3, .kernel = 3, .padding = 1, .activation = Activation::tanh},
+         AveragePool{.size = size}},
+        kImage);
+    check_layers<Real>(*gpu_device, {AveragePool{.size = size}}, kColour);
+  }
+}
+
+TEST_CASE_TEMPLATE("GPU: embeddings", Real, float, double) {
+  GOSSAMER_GPU_OF(Real, gpu_device);
+  // Behind relu no token is negative, and few are greater than 3.
+  check_layers<Real>(*gpu_device,
+                     {Activate{.activation = Activation::relu},
+                      Embedding{.vocabulary = 9, .features = 5}, PositionEmbedding{}},
+                     kColour);
+  check_layers<Real>(*gpu_device,
+                     {Dense{.units = 6, .activation = Activation::relu},
+                      Embedding{.vocabulary = 400, .features = 3}},
+                     kVector);
+}
+
+TEST_CASE_TEMPLATE("GPU: attention", Real, float, double) {
+  GOSSAMER_GPU_OF(Real, gpu_device);
+  for (const int heads : {1, 2, 4})
+    for (const bool causal : {false, true})
+      check_layers<Real>(*gpu_device,
+                         {Dense{.units = 24, .activation = Activation::tanh, .per_position = true},
+                          Attention{.heads = heads, .causal = causal}},
+                         kColour);
+  check_layers<Real>(*gpu_device, {Attention{.heads = 1}}, kColour);
+}
+
+TEST_CASE_TEMPLATE("GPU: random graphs", Real, float, double) {
+  GOSSAMER_GPU_OF(Real, gpu_device);
+  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+    CAPTURE(seed);
+    check_parity<Real>(*gpu_device, RandomGraph(seed).spec(), kSmallImage, {}, {3, 1}, 3, 10);
+  }
+}
+
 TEST_CASE_TEMPLATE("GPU: squared error", Real, float, double) {
   GOSSAMER_GPU_OF(Real, gpu_device);
   const ModelContext data{.width = 7};
-  check_parity<Real>(*gpu_device, {{Dense{.units = 1}}, Loss::squared_error}, data, {}, {11, 2}, 3);
+  check_parity<Real>(*gpu_device, chain({Dense{.units = 1}}, Loss::squared_error), data, {},
+                     {11, 2}, 3);
   check_parity<Real>(
       *gpu_device,
-      {{Dense{.units = 6, .activation = Activation::tanh}, Dense{.units = 1, .bias = false}},
-       Loss::squared_error},
+      chain({Dense{.units = 6, .activation = Activation::tanh}, Dense{.units = 1, .bias = false}},
+            Loss::squared_error),
       data, {}, {4}, 2);
 }
 
@@ -117,6 +178,7 @@ TEST_CASE_TEMPLATE("GPU: every model's gradient", Real, float, double) {
       regression{.width = 12};
   for (const ModelKind& kind : models::catalog()) {
     CAPTURE(kind.name);
+    if (kind.needs_values) continue;  // its operators have tests of their own
     const bool regresses = !kind.make(digits, {}).ok();
     const ModelContext data = regresses ? regression : digits;
     for (const gpu::Pass what : {gpu::Pass::gradient, gpu::Pass::evaluate})
@@ -134,16 +196,17 @@ TEST_CASE_TEMPLATE("GPU: every model's gradient", Real, float, double) {
 TEST_CASE_TEMPLATE("GPU: many peers are one batch", Real, float, double) {
   GOSSAMER_GPU_OF(Real, gpu_device);
   check_parity<Real>(*gpu_device, model("softmax", kVector), kVector, {}, {4}, 300);
-  const ModelSpec mlp{{Dense{.units = 5, .activation = Activation::tanh}, Dense{.units = 3}},
-                      Loss::softmax_cross_entropy};
+  const ModelSpec mlp =
+      chain({Dense{.units = 5, .activation = Activation::tanh}, Dense{.units = 3}},
+            Loss::softmax_cross_entropy);
   check_parity<Real>(*gpu_device, mlp, kVector, {.pass = gpu::Pass::evaluate}, {3, 7, 1, 2, 6},
                      100);
 }
 
 TEST_CASE("GPU: extreme outputs stay finite, NaN stays NaN, and stays with its peer") {
   GOSSAMER_GPU(gpu_device);
-  const CompiledModel network =
-      compiled({{Dense{.units = 2}}, Loss::softmax_cross_entropy}, {.width = 1, .classes = 2}, 1);
+  const CompiledModel network = compiled(chain({Dense{.units = 2}}, Loss::softmax_cross_entropy),
+                                         {.width = 1, .classes = 2}, 1);
   const Held<float> features(*gpu_device, std::vector<float>{1000, NAN, 1});
   const Held<std::int32_t> labels(*gpu_device, std::vector<std::int32_t>{1, 1, 0});
   const Held<float> row(*gpu_device, std::vector<float>{1, -1, 0, 0});

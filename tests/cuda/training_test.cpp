@@ -12,10 +12,10 @@ constexpr ModelContext kTwoChannels{.channels = 2, .height = 6, .width = 6, .cla
 
 /// All kinds of layers.
 ModelSpec varied() {
-  return {{Convolution{.channels = 6, .kernel = 3, .padding = 1},
-           GroupNorm{.groups = 3, .activation = Activation::tanh}, MaxPool{.size = 2},
-           Dense{.units = 19, .activation = Activation::tanh}, Dense{.units = 3}},
-          Loss::softmax_cross_entropy};
+  return chain({Convolution{.channels = 6, .kernel = 3, .padding = 1},
+                GroupNorm{.groups = 3, .activation = Activation::tanh}, MaxPool{.size = 2},
+                Dense{.units = 19, .activation = Activation::tanh}, Dense{.units = 3}},
+               Loss::softmax_cross_entropy);
 }
 
 constexpr gpu::UpdateRule kHeavy{.momentum = 0.9, .nesterov = false, .weight_decay = 1e-2};
@@ -166,8 +166,8 @@ TEST_CASE("GPU: empty calls") {
 
 TEST_CASE("GPU: a hit is a sample with its largest output, the first of equal ones, at its label") {
   GOSSAMER_GPU(gpu_device);
-  const CompiledModel network =
-      compiled({{Dense{.units = 3}}, Loss::softmax_cross_entropy}, {.width = 1, .classes = 3}, 4);
+  const CompiledModel network = compiled(chain({Dense{.units = 3}}, Loss::softmax_cross_entropy),
+                                         {.width = 1, .classes = 3}, 4);
   const Held<float> features(*gpu_device, std::vector<float>{1, 2, 3, 4});
   const Held<std::int32_t> labels(*gpu_device, std::vector<std::int32_t>{1, 2, 2, 1});
   const Held<std::int64_t> hits(*gpu_device, std::vector<std::int64_t>{10, 20});
@@ -220,8 +220,9 @@ TEST_CASE_TEMPLATE("GPU: training twice gives the same bits, in calls of three s
 TEST_CASE("GPU: calls of all kinds and shapes, more than any cache holds, stay right") {
   GOSSAMER_GPU(gpu_device);
   const ModelContext data{.width = 5, .classes = 3};
-  const ModelSpec spec{{Dense{.units = 4, .activation = Activation::tanh}, Dense{.units = 3}},
-                       Loss::softmax_cross_entropy};
+  const ModelSpec spec =
+      chain({Dense{.units = 4, .activation = Activation::tanh}, Dense{.units = 3}},
+            Loss::softmax_cross_entropy);
   const CompiledModel network = compiled(spec, data, 20);
   const Samples samples(data, 40);
   gpu::BasicCpuDevice<double> cpu(1);

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "tests/cuda/test_util.hpp"
-#include "train/compiled_model.hpp"
+#include "train/graph/compiled_model.hpp"
 #include "train/model.hpp"
 
 namespace gossamer::train {

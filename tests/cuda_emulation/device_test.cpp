@@ -21,10 +21,10 @@ namespace {
 constexpr ModelContext kColourImage{.channels = 2, .height = 6, .width = 6, .classes = 3};
 
 ModelSpec layers_of_every_kind() {
-  return {{Convolution{.channels = 6, .kernel = 3, .padding = 1},
-           GroupNorm{.groups = 3, .activation = Activation::relu}, MaxPool{.size = 2},
-           Dense{.units = 19, .activation = Activation::tanh}, Dense{.units = 3}},
-          Loss::softmax_cross_entropy};
+  return chain({Convolution{.channels = 6, .kernel = 3, .padding = 1},
+                GroupNorm{.groups = 3, .activation = Activation::relu}, MaxPool{.size = 2},
+                Dense{.units = 19, .activation = Activation::tanh}, Dense{.units = 3}},
+               Loss::softmax_cross_entropy);
 }
 
 const Plan kSteps{.pass = gpu::Pass::step,

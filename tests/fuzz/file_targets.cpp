@@ -24,6 +24,8 @@
 #include "tests/fuzz/input_files.hpp"
 #include "topology/graph_file.hpp"
 #include "topology/mixing_matrix.hpp"
+#include "train/graph/compiled_model.hpp"
+#include "train/graph/model_file.hpp"
 
 namespace gossamer::fuzz {
 namespace {
@@ -78,6 +80,28 @@ std::vector<Bytes> config_seeds() {
   return {bytes_of("[run]\npeers = 8\nrounds = 20\nseed = 3\n[topology]\nkind = \"ring\"\n"),
           bytes_of("[algorithm]\nkind = \"diloco\"\nlocal_steps = 4\n[sim]\nlatency_ms = 2.5\n"
                    "[net]\npeers = [\"127.0.0.1:4000\", \"127.0.0.1:4001\"]\n")};
+}
+
+void run_model(std::span<const std::byte> input) {
+  const MemoryFile file(input);
+  const train::ModelContext data{.channels = 1, .height = 4, .width = 4, .classes = 3};
+  const auto spec = train::read_model_file(file.path(), data);
+  if (!ok(spec)) return;
+  // Compiling computes sizes and allocates no tensor.
+  const auto model = train::CompiledModel::compile(*spec, data, 2);
+  if (ok(model))
+    require(model->operations().size() == spec->operations.size(), "every operation is compiled");
+}
+
+std::vector<Bytes> model_seeds() {
+  return {
+      bytes_of("[[operation]]\nname = \"a\"\nkind = \"convolution\"\nchannels = 4\npadding = 1\n"
+               "[[operation]]\nkind = \"add\"\ninputs = [\"a\", \"a\"]\nactivation = \"relu\"\n"
+               "[[operation]]\nkind = \"dense\"\n"),
+      bytes_of("loss = \"softmax_cross_entropy\"\n[[operation]]\nkind = \"embedding\"\n"
+               "vocabulary = 9\nfeatures = 12\n[[operation]]\nkind = \"attention\"\nheads = 2\n"
+               "[[operation]]\nkind = \"reshape\"\nheight = 0\nchannels = 8\n"
+               "[[operation]]\nkind = \"dense\"\n")};
 }
 
 void run_members(std::span<const std::byte> input) {
@@ -270,6 +294,7 @@ std::vector<Target> file_targets() {
   return {{"edge_list", run_edge_list, edge_list_seeds},
           {"graphml", run_graphml, graphml_seeds},
           {"config", run_config, config_seeds},
+          {"model", run_model, model_seeds},
           {"members", run_members, members_seeds},
           {"public_key", run_key, key_seeds},
           {"safetensors", run_safetensors, safetensors_seeds},

@@ -12,39 +12,42 @@ namespace {
 
 constexpr ModelContext kImage{.channels = 2, .height = 6, .width = 6, .classes = 3};
 
-std::string layers_refusal(const std::vector<Layer>& layers, const ModelContext& data = kImage,
+std::string layers_refusal(const std::vector<Operator>& layers, const ModelContext& data = kImage,
                            int batch = 2) {
-  const auto network = CompiledModel::compile({layers, Loss::softmax_cross_entropy}, data, batch);
+  const auto network =
+      CompiledModel::compile(chain(layers, Loss::softmax_cross_entropy), data, batch);
   REQUIRE_FALSE(network.ok());
   return network.error().message;
 }
 
 /// All kinds of layers.
 ModelSpec varied() {
-  return {{Convolution{.channels = 6, .kernel = 3, .padding = 1},
-           GroupNorm{.groups = 3, .activation = Activation::relu}, MaxPool{.size = 2},
-           Dense{.units = 19, .activation = Activation::tanh}, Dense{.units = 3}},
-          Loss::softmax_cross_entropy};
+  return chain({Convolution{.channels = 6, .kernel = 3, .padding = 1},
+                GroupNorm{.groups = 3, .activation = Activation::relu}, MaxPool{.size = 2},
+                Dense{.units = 19, .activation = Activation::tanh}, Dense{.units = 3}},
+               Loss::softmax_cross_entropy);
 }
 
 }  // namespace
 
-TEST_CASE("layers that do not fit are refused with their number") {
-  CHECK(contains(layers_refusal({}), "no layers"));
-  CHECK(contains(layers_refusal({Dense{.units = 0}}), "layer 1"));
+TEST_CASE("operations that do not fit are refused by name") {
+  CHECK(contains(layers_refusal({}), "no operations"));
+  CHECK(contains(layers_refusal({Dense{.units = 0}}),
+                 "operation '0.dense': a dense operation needs"));
   CHECK(contains(layers_refusal({Dense{.units = 4}}), "4 values, but 3"));
   CHECK(contains(layers_refusal({Convolution{.channels = 2, .kernel = 7}, Dense{.units = 3}}),
                  "6 × 6"));
   CHECK(contains(
       layers_refusal({Convolution{.channels = 2, .kernel = 3, .padding = 3}, Dense{.units = 3}}),
       "padding 3"));
-  CHECK(contains(layers_refusal({Dense{.units = 3}, MaxPool{.size = 2}}), "layer 2"));
+  CHECK(contains(layers_refusal({Dense{.units = 3}, MaxPool{.size = 2}}), "operation '1.pool'"));
   CHECK(contains(layers_refusal({GroupNorm{.groups = 4}, Dense{.units = 3}}), "do not divide 2"));
   CHECK(contains(layers_refusal({Dense{.units = 2'000'000'000}}, kImage, 64), "too large"));
   CHECK(
       contains(layers_refusal({Convolution{.channels = 1'000'000'000, .kernel = 3}}), "too large"));
   CHECK(contains(layers_refusal({Dense{.units = 3}}, {.width = 3}), "regress"));
-  CHECK_FALSE(CompiledModel::compile({{Dense{.units = 1}}, Loss::squared_error}, kImage, 1).ok());
+  CHECK_FALSE(
+      CompiledModel::compile(chain({Dense{.units = 1}}, Loss::squared_error), kImage, 1).ok());
 }
 
 TEST_CASE("one by one, sixteen together, four threads, misaligned rows: the same bits") {
@@ -120,7 +123,8 @@ TEST_CASE("a smaller batch than the program's is that batch") {
 }
 
 TEST_CASE("hits count the samples whose largest output is their label") {
-  Bench bench({{Dense{.units = 3}}, Loss::softmax_cross_entropy}, {.width = 1, .classes = 3}, 4);
+  Bench bench(chain({Dense{.units = 3}}, Loss::softmax_cross_entropy), {.width = 1, .classes = 3},
+              4);
   bench.table.labels = {0, 2, 2, 1};
   std::vector<double> row{0, 0, 0, 0, 0, 1};  // always class 2
   std::int64_t hits = 0;

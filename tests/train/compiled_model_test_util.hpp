@@ -12,7 +12,7 @@
 #include "base/philox.hpp"
 #include "base/rows.hpp"
 #include "gpu/cpu_device.hpp"
-#include "train/compiled_model.hpp"
+#include "train/graph/compiled_model.hpp"
 
 namespace gossamer::train {
 

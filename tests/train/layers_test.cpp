@@ -9,12 +9,11 @@ namespace {
 
 /// Tests `layer` between the data and a dense layer of 3 classes, once alone and once twice in a
 /// row, so that the gradient of its input is tested too.
-void check_layer(const std::vector<Layer>& layers, const ModelContext& shape, int batch = 3) {
+void check_layer(std::vector<Operator> layers, const ModelContext& shape, int batch = 3) {
   ModelContext data = shape;
   data.classes = 3;
-  ModelSpec spec{layers, Loss::softmax_cross_entropy};
-  spec.layers.push_back(Dense{.units = 3});
-  check_gradient(Bench(spec, data, batch));
+  layers.push_back(Dense{.units = 3});
+  check_gradient(Bench(chain(layers, Loss::softmax_cross_entropy), data, batch));
 }
 
 constexpr ModelContext kVector{.channels = 1, .height = 1, .width = 7};
@@ -72,11 +71,11 @@ TEST_CASE("group norm: from instance norm to layer norm") {
 }
 
 TEST_CASE("squared error") {
-  check_gradient(Bench({{Dense{.units = 1}}, Loss::squared_error}, kVector, 11));
-  check_gradient(
-      Bench({{Dense{.units = 6, .activation = Activation::tanh}, Dense{.units = 1, .bias = false}},
-             Loss::squared_error},
-            kVector, 4));
+  check_gradient(Bench(chain({Dense{.units = 1}}, Loss::squared_error), kVector, 11));
+  check_gradient(Bench(
+      chain({Dense{.units = 6, .activation = Activation::tanh}, Dense{.units = 1, .bias = false}},
+            Loss::squared_error),
+      kVector, 4));
 }
 
 namespace {
@@ -109,13 +108,13 @@ double loss_of(const ModelSpec& spec, ModelContext data, std::vector<float> feat
 TEST_CASE_TEMPLATE("small values by hand: softmax, squared error", Real, float, double) {
   std::vector<Real> gradient;
   // Equal logits: ℓ = log 2, p = 1/2; dW = xᵀ (p − onehot).
-  const ModelSpec softmax{{Dense{.units = 2}}, Loss::softmax_cross_entropy};
+  const ModelSpec softmax = chain({Dense{.units = 2}}, Loss::softmax_cross_entropy);
   const double loss = loss_of<Real>(softmax, {.width = 2, .classes = 2}, {1, 2}, 1, 0,
                                     {1, 1, 1, 1, 0, 0}, gradient);
   CHECK(loss == doctest::Approx(std::log(2.0)));
   CHECK(gradient == std::vector<Real>{0.5, -0.5, 1, -1, 0.5, -0.5});
   // ŷ = 2·3 + 1·(−1) = 5, y = 3: ½ · 4; dw = (ŷ − y) x.
-  const ModelSpec linear{{Dense{.units = 1, .bias = false}}, Loss::squared_error};
+  const ModelSpec linear = chain({Dense{.units = 1, .bias = false}}, Loss::squared_error);
   CHECK(loss_of<Real>(linear, {.width = 2}, {3, -1}, 0, 3, {2, 1}, gradient) == 2);
   CHECK(gradient == std::vector<Real>{6, -2});
 }
@@ -123,9 +122,9 @@ TEST_CASE_TEMPLATE("small values by hand: softmax, squared error", Real, float, 
 TEST_CASE_TEMPLATE("small values by hand: a convolution, a pool", Real, float, double) {
   // 2 × 2 image [1 2; 3 4], kernel [1 0; 0 10] with padding 1 at the frame: the nine sums, of which
   // the pool of 3 × 3 takes the greatest, 1 + 40 + bias 1; it regresses on 0 with weight 1.
-  const ModelSpec spec{{Convolution{.channels = 1, .kernel = 2, .padding = 1}, MaxPool{.size = 3},
-                        Dense{.units = 1, .bias = false}},
-                       Loss::squared_error};
+  const ModelSpec spec = chain({Convolution{.channels = 1, .kernel = 2, .padding = 1},
+                                MaxPool{.size = 3}, Dense{.units = 1, .bias = false}},
+                               Loss::squared_error);
   std::vector<Real> gradient;
   const double loss = loss_of<Real>(spec, {.height = 2, .width = 2}, {1, 2, 3, 4}, 0, 0,
                                     {1, 0, 0, 10, 1, 1}, gradient);
@@ -134,8 +133,8 @@ TEST_CASE_TEMPLATE("small values by hand: a convolution, a pool", Real, float, d
 }
 
 TEST_CASE("group norm by hand: two values become ±1") {
-  const ModelSpec spec{{GroupNorm{.groups = 1}, Dense{.units = 1, .bias = false}},
-                       Loss::squared_error};
+  const ModelSpec spec =
+      chain({GroupNorm{.groups = 1}, Dense{.units = 1, .bias = false}}, Loss::squared_error);
   std::vector<double> gradient;
   // x = (3, 7): μ = 5, σ = 2, x̂ = ∓1; scale 2, shift 1: y = (−1, 3).
   const double shrink = 2 / std::sqrt(4 + gpu::GroupNormOperation::kEpsilon);
@@ -147,14 +146,15 @@ TEST_CASE("group norm by hand: two values become ±1") {
 
 TEST_CASE("extreme logits and activations stay finite, NaN stays NaN") {
   std::vector<float> gradient;
-  const ModelSpec softmax{{Dense{.units = 2}}, Loss::softmax_cross_entropy};
+  const ModelSpec softmax = chain({Dense{.units = 2}}, Loss::softmax_cross_entropy);
   const ModelContext data{.width = 1, .classes = 2};
   CHECK(loss_of<float>(softmax, data, {1000}, 1, 0, {1, -1, 0, 0}, gradient) ==
         doctest::Approx(2000));
   CHECK(gradient == std::vector<float>{1000, -1000, 1, -1});
   CHECK(std::isnan(loss_of<float>(softmax, data, {NAN}, 1, 0, {1, -1, 0, 0}, gradient)));
-  const ModelSpec deep{{Dense{.units = 1, .activation = Activation::tanh}, Dense{.units = 2}},
-                       Loss::softmax_cross_entropy};
+  const ModelSpec deep =
+      chain({Dense{.units = 1, .activation = Activation::tanh}, Dense{.units = 2}},
+            Loss::softmax_cross_entropy);
   CHECK(loss_of<float>(deep, data, {1e30F}, 0, 0, {1, 0, 1, 0, 0, 0}, gradient) ==
         doctest::Approx(std::log1p(std::exp(-1.0))));
   CHECK(gradient[0] == 0);

@@ -46,7 +46,7 @@ LearnerRequest request(std::size_t peers, int batch = 8) {
   LearnerRequest request;
   request.data = data;
   request.shards = equal_shards(*data, peers);
-  request.model = {{Dense{.units = 3}}, Loss::softmax_cross_entropy};
+  request.model = chain({Dense{.units = 3}}, Loss::softmax_cross_entropy);
   request.sampling.batch = batch;
   request.optimizer = {.rate = 0.1, .rule = {.momentum = 0.5}};
   request.seed = 3;
@@ -62,7 +62,7 @@ LearnerRequest line_request(Shards shards) {
   LearnerRequest request;
   request.data = data;
   request.shards = std::move(shards);
-  request.model = {{Dense{.units = 1, .bias = false}}, Loss::squared_error};
+  request.model = chain({Dense{.units = 1, .bias = false}}, Loss::squared_error);
   request.sampling.batch = 0;
   return request;
 }
@@ -188,7 +188,8 @@ TEST_CASE("gradient noise: right deviation, keyed by peer and step") {
   gpu::BasicCpuDevice<double> device(1);
   LearnerRequest quiet = request(2), noisy = request(2);
   for (auto* r : {&quiet, &noisy})
-    r->model.layers = {Dense{.units = 300, .activation = Activation::relu}, Dense{.units = 3}};
+    r->model = chain({Dense{.units = 300, .activation = Activation::relu}, Dense{.units = 3}},
+                     r->model.loss);
   auto data = std::make_shared<Dataset>(*noisy.data);
   data->gradient_noise = 0.5;
   noisy.data = data;
@@ -355,5 +356,11 @@ TEST_CASE("data, shards and models that do not fit each other are refused") {
   CHECK(contains(changed([](auto&, auto& d) { d.train_count = 0; }), "to train on"));
   CHECK(contains(changed([](auto& r, auto&) { r.model.loss = Loss::squared_error; }), "classes"));
   CHECK(
-      contains(changed([](auto& r, auto&) { r.model.layers = {Dense{.units = 4}}; }), "4 values"));
+      contains(changed([](auto& r, auto&) { r.model = chain({Dense{.units = 4}}, r.model.loss); }),
+               "4 values"));
+  CHECK(contains(changed([](auto& r, auto&) {
+                   r.model = chain({Embedding{.vocabulary = 5, .features = 2}, Dense{.units = 3}},
+                                   r.model.loss);
+                 }),
+                 "embeds tokens 0 to 4"));
 }

@@ -109,9 +109,9 @@ LearnerRequest small_request() {
   request.data = data;
   request.shards = {{}, {}};
   for (std::uint32_t i = 0; i < 40; ++i) request.shards[i % 2].push_back(i);
-  request.model = {{Dense{.units = 5, .activation = Activation::tanh},
-                    Dense{.units = 4, .activation = Activation::tanh}, Dense{.units = 3}},
-                   Loss::softmax_cross_entropy};
+  request.model = chain({Dense{.units = 5, .activation = Activation::tanh},
+                         Dense{.units = 4, .activation = Activation::tanh}, Dense{.units = 3}},
+                        Loss::softmax_cross_entropy);
   request.sampling.batch = 0;
   request.optimizer = make_optimizer("muon", {{"weight_decay", 0.1}}, {}).value();
   request.seed = 4;

@@ -24,10 +24,9 @@ PrivacyOptions options(const std::string& noise, double multiplier) {
 
 /// A small network on `kSamples` samples, its parameters, and a private gradient of it.
 struct PrivateBench {
-  Bench bench{{{Dense{.units = 5, .activation = Activation::tanh}, Dense{.units = 3}},
-               Loss::softmax_cross_entropy},
-              ModelContext{1, 2, 3, 3},
-              kSamples};
+  Bench bench{chain({Dense{.units = 5, .activation = Activation::tanh}, Dense{.units = 3}},
+                    Loss::softmax_cross_entropy),
+              ModelContext{1, 2, 3, 3}, kSamples};
   gpu::BasicCpuDevice<double> device{2};
   std::vector<double> x = bench.parameters<double>();
 

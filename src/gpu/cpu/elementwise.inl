@@ -246,6 +246,39 @@ void activation_backward(Activation activation, const Real* outputs, Real* gradi
     for (std::size_t i = 0; i < length; ++i) gradient[i] *= Real(1) - outputs[i] * outputs[i];
 }
 
+/// tanh(u) with u = √(2/π) (x + 0.044715 x³), of gelu x = ½ x (1 + tanh u).
+template <class Real>
+GOSSAMER_INLINE Pack<Real> gelu_tanh(Pack<Real> x) {
+  const Pack<Real> cube = Real(0.044715) * (x * x * x);
+  return tanh_pack<Real>(Real(0.79788456080286535588) * (x + cube));
+}
+
+template <class Real>
+void gelu(const Real* x, Real* y, std::size_t length) {
+  const auto value = [](Pack<Real> at) __attribute__((always_inline)) {
+    return Real(0.5) * at * (Real(1) + gelu_tanh<Real>(at));
+  };
+  for_packs<Real>(
+      length, [&](std::size_t i) { store<Real>(y + i, value(load<Real>(x + i))); },
+      [&](std::size_t i, int count) { store(y + i, value(load(x + i, count)), count); });
+}
+
+/// gelu′ x = ½ (1 + t) + ½ x (1 − t²) u′ with t = tanh u, u′ = √(2/π) (1 + 0.134145 x²).
+template <class Real>
+void gelu_backward(const Real* x, const Real* dy, Real* dx, std::size_t length) {
+  const auto value = [](Pack<Real> at, Pack<Real> gradient) __attribute__((always_inline)) {
+    const Pack<Real> t = gelu_tanh<Real>(at);
+    const Pack<Real> slope = Real(0.79788456080286535588) * (Real(1) + Real(0.134145) * (at * at));
+    return gradient * (Real(0.5) * (Real(1) + t) + Real(0.5) * at * ((Real(1) - t * t) * slope));
+  };
+  for_packs<Real>(
+      length,
+      [&](std::size_t i) { store<Real>(dx + i, value(load<Real>(x + i), load<Real>(dy + i))); },
+      [&](std::size_t i, int count) {
+        store(dx + i, value(load(x + i, count), load(dy + i, count)), count);
+      });
+}
+
 template <class Real>
 void column_sums(const Real* values, int rows, int columns, Real* sums) {
   for_packs<Real>(

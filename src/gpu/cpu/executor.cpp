@@ -32,7 +32,7 @@ LossResult loss(const Task& task, const Job<Real>& job, const std::uint32_t* sam
   const Program& program = *task.program;
   const LayerOperation& last = program.layers.back();
   const Real* outputs = workspace + last.output;
-  Real* gradient = with_gradient ? workspace + last.output_gradient : nullptr;
+  Real* gradient = with_gradient ? workspace + last.output_gradient() : nullptr;
   if (program.loss == Loss::squared_error)
     return squared_error<Real>(outputs, job.batch, task.tables[0].targets, samples, job.weight,
                                gradient);
@@ -53,15 +53,21 @@ void add_noise(const GradientNoise& noise, std::uint32_t peer, std::uint64_t ste
 template <class Real>
 void forward(const LayerOperation& layer, int batch, const Real* parameters, Real* workspace) {
   const Operands<Real> at(layer, workspace);
-  std::visit([&](const auto& operation) { forward(operation, batch, parameters, at); },
+  const int samples = batch * layer.positions;
+  std::visit([&](const auto& operation) { forward(operation, samples, parameters, at); },
              layer.operation);
 }
 
 template <class Real>
 void backward(const LayerOperation& layer, int batch, const Real* parameters, Real* gradient,
               Real* workspace) {
+  if (layer.output_gradients.empty()) return;
   const Operands<Real> at(layer, workspace);
-  std::visit([&](const auto& operation) { backward(operation, batch, parameters, gradient, at); },
+  const std::size_t values = size(batch) * layer.output_values;
+  for (std::size_t k = 1; k < layer.output_gradients.size(); ++k)
+    kernels<Real>().axpy(1, workspace + layer.output_gradients[k], at.dy, values);
+  const int samples = batch * layer.positions;
+  std::visit([&](const auto& operation) { backward(operation, samples, parameters, gradient, at); },
              layer.operation);
 }
 

@@ -18,8 +18,8 @@ void run_job(const Task& task, const Job<Real>& job, Pass pass, Real* workspace)
 template <class Real>
 void forward(const LayerOperation& layer, int batch, const Real* parameters, Real* workspace);
 
-/// The layer's parameter gradients (written, not added) and, unless it is the first layer, its
-/// input's gradient. The output's gradient is overwritten.
+/// The gradients of the layer's parameters and of its inputs, written, not added. The gradients of
+/// its output are overwritten.
 template <class Real>
 void backward(const LayerOperation& layer, int batch, const Real* parameters, Real* gradient,
               Real* workspace);

@@ -81,6 +81,9 @@ struct Kernels {
   void (*activate)(Activation, Real* values, std::size_t length);
   /// gradient ← gradient ⊙ f′, computed from the outputs: relu′ = [y > 0], tanh′ = 1 − y².
   void (*activation_backward)(Activation, const Real* outputs, Real* gradient, std::size_t length);
+  /// y ← gelu(x), and dx ← dy gelu′(x); program.hpp has the formula.
+  void (*gelu)(const Real* x, Real* y, std::size_t length);
+  void (*gelu_backward)(const Real* x, const Real* dy, Real* dx, std::size_t length);
   void (*exponential)(Real* values, std::size_t length);
   /// sums[c] += Σ_rows values[row, c].
   void (*column_sums)(const Real* values, int rows, int columns, Real* sums);

@@ -12,19 +12,36 @@ inline std::size_t size(int value) { return static_cast<std::size_t>(value); }
 
 /// Addresses of a layer's operands in a peer's workspace.
 template <class Real>
-struct Operands {
-  const Real* x;
+class Operands {
+ public:
+  const Real* x;  ///< of the first input, as dx
   Real* y;
-  Real* dx;  ///< null for the first layer
-  Real* dy;
+  Real* dx;  ///< null: it is not wanted
+  Real* dy;  ///< null: the layer has no backward pass
   Real* scratch;
 
   Operands(const LayerOperation& layer, Real* workspace)
-      : x(workspace + layer.input),
+      : x(workspace + layer.input()),
         y(workspace + layer.output),
-        dx(layer.input_gradient == kNowhere ? nullptr : workspace + layer.input_gradient),
-        dy(workspace + layer.output_gradient),
-        scratch(workspace + layer.scratch) {}
+        dx(address(workspace, layer.input_gradient())),
+        dy(address(workspace, layer.output_gradient())),
+        scratch(workspace + layer.scratch),
+        layer_(layer),
+        workspace_(workspace) {}
+
+  std::size_t inputs() const { return layer_.inputs.size(); }
+  const Real* input(std::size_t k) const { return workspace_ + layer_.inputs[k].value; }
+  /// Null: it is not wanted.
+  Real* input_gradient(std::size_t k) const {
+    return address(workspace_, layer_.inputs[k].gradient);
+  }
+
+ private:
+  static Real* address(Real* workspace, std::size_t offset) {
+    return offset == kNowhere ? nullptr : workspace + offset;
+  }
+  const LayerOperation& layer_;
+  Real* workspace_;
 };
 
 /// Outputs of `batch` samples, with the parameters of `row`.
@@ -36,6 +53,19 @@ template <class Real>
 void forward(const MaxPoolOperation& pool, int batch, const Real* row, const Operands<Real>& at);
 template <class Real>
 void forward(const GroupNormOperation& n, int batch, const Real* row, const Operands<Real>& at);
+template <class Real>
+void forward(const AveragePoolOperation& pool, int batch, const Real* row,
+             const Operands<Real>& at);
+template <class Real>
+void forward(const ElementwiseOperation& e, int batch, const Real* row, const Operands<Real>& at);
+template <class Real>
+void forward(const SumOperation& sum, int batch, const Real* row, const Operands<Real>& at);
+template <class Real>
+void forward(const ConcatenateOperation& c, int batch, const Real* row, const Operands<Real>& at);
+template <class Real>
+void forward(const EmbeddingOperation& e, int batch, const Real* row, const Operands<Real>& at);
+template <class Real>
+void forward(const AttentionOperation& a, int batch, const Real* row, const Operands<Real>& at);
 
 /// Gradients of the parameters, into `gradient` (laid out as the row), and of the input.
 template <class Real>
@@ -49,6 +79,24 @@ void backward(const MaxPoolOperation& pool, int batch, const Real* row, Real* gr
               const Operands<Real>& at);
 template <class Real>
 void backward(const GroupNormOperation& n, int batch, const Real* row, Real* gradient,
+              const Operands<Real>& at);
+template <class Real>
+void backward(const AveragePoolOperation& pool, int batch, const Real* row, Real* gradient,
+              const Operands<Real>& at);
+template <class Real>
+void backward(const ElementwiseOperation& e, int batch, const Real* row, Real* gradient,
+              const Operands<Real>& at);
+template <class Real>
+void backward(const SumOperation& sum, int batch, const Real* row, Real* gradient,
+              const Operands<Real>& at);
+template <class Real>
+void backward(const ConcatenateOperation& c, int batch, const Real* row, Real* gradient,
+              const Operands<Real>& at);
+template <class Real>
+void backward(const EmbeddingOperation& e, int batch, const Real* row, Real* gradient,
+              const Operands<Real>& at);
+template <class Real>
+void backward(const AttentionOperation& a, int batch, const Real* row, Real* gradient,
               const Operands<Real>& at);
 
 }  // namespace gossamer::gpu

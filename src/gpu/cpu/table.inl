@@ -10,6 +10,8 @@ constexpr Kernels<Real> make_table() {
           .update = update<Real>,
           .activate = activate<Real>,
           .activation_backward = activation_backward<Real>,
+          .gelu = gelu<Real>,
+          .gelu_backward = gelu_backward<Real>,
           .exponential = exponential<Real>,
           .column_sums = column_sums<Real>,
           .max_pool = max_pool<Real>,

@@ -11,8 +11,8 @@
 
 #include "base/hash.hpp"
 #include "base/suggestion.hpp"
+#include "base/toml_file.hpp"
 #include "peer/config/sections.hpp"
-#include "peer/config/toml_file.hpp"
 
 namespace gossamer::peer {
 namespace {
@@ -40,25 +40,6 @@ Result<const Section*> find_section(const std::string& origin, const std::string
   }
   return invalid_error(
       fmt::format("{}: unknown section [{}]{}", origin, name, known_names(name, names)));
-}
-
-Result<ParameterValue> from_toml(const toml::node& node) {
-  if (const auto* value = node.as_boolean()) return ParameterValue(value->get());
-  if (const auto* value = node.as_integer()) return ParameterValue(value->get());
-  if (const auto* value = node.as_floating_point()) return ParameterValue(value->get());
-  if (const auto* value = node.as_string()) return ParameterValue(value->get());
-  if (const auto* array = node.as_array()) {
-    std::vector<std::int64_t> integers;
-    std::vector<std::string> texts;
-    for (const toml::node& item : *array) {
-      if (const auto* integer = item.as_integer()) integers.push_back(integer->get());
-      else if (const auto* text = item.as_string()) texts.push_back(text->get());
-    }
-    if (integers.size() == array->size()) return ParameterValue(std::move(integers));
-    if (texts.size() == array->size()) return ParameterValue(std::move(texts));
-    return invalid_error("a list contains either integers or texts");
-  }
-  return invalid_error("this is not a boolean, a number, a text or a list");
 }
 
 bool holds_tables(const toml::node& node) {
@@ -112,7 +93,7 @@ Status read_section(const std::string& file, const std::string& name, const toml
       GOSSAMER_TRY_STATUS(read_peers(file, *value.as_array(), entry, raw[name]));
       continue;
     }
-    auto parsed = from_toml(value);
+    auto parsed = parameter_value(value);
     if (!parsed.ok())
       return invalid_error(
           fmt::format("{}: {}.{}: {}", entry.origin, name, key.str(), parsed.error().message));

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "base/id_list.hpp"
+#include "base/toml_file.hpp"
 #include "net/io/address.hpp"
-#include "peer/config/toml_file.hpp"
 
 namespace gossamer::peer {
 namespace {

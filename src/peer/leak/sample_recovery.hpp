@@ -13,8 +13,8 @@
 #include <span>
 #include <vector>
 
-#include "train/compiled_model.hpp"
 #include "train/dataset.hpp"
+#include "train/graph/compiled_model.hpp"
 
 namespace gossamer::peer {
 

@@ -75,9 +75,9 @@ bool is_least_squares(const Setup& setup) {
   const auto model = train::make_model(setup.config.model.kind,
                                        {data.channels, data.height, data.width, data.classes},
                                        setup.config.model.values);
-  if (!model.ok() || model->loss != train::Loss::squared_error || model->layers.size() != 1)
+  if (!model.ok() || model->loss != train::Loss::squared_error || model->operations.size() != 1)
     return false;
-  const auto* dense = std::get_if<train::Dense>(&model->layers.front());
+  const auto* dense = std::get_if<train::Dense>(&model->operations.front().op);
   return dense != nullptr && !dense->bias && dense->activation == train::Activation::none;
 }
 

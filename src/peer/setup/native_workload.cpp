@@ -9,6 +9,7 @@
 #include "peer/attack/poisoning.hpp"
 #include "peer/privacy/privacy_plan.hpp"
 #include "peer/setup/learner_trainer.hpp"
+#include "train/graph/operators.hpp"
 #include "train/muon/muon_learner.hpp"
 
 namespace gossamer::peer {
@@ -169,6 +170,8 @@ Result<std::shared_ptr<Workload>> make_native_workload(const Config& config,
   const train::ModelContext model_context{data->channels, data->height, data->width, data->classes};
   GOSSAMER_TRY(request.model,
                train::make_model(config.model.kind, model_context, config.model.values));
+  const std::string model_text =
+      config.model.kind == "graph" ? train::canonical_text(request.model) : "";
   request.sampling = config.shards;
   request.optimizer = config.optimizer;
   request.local_steps = config.run.rounds * static_cast<std::uint64_t>(algorithm.steps_per_round());
@@ -189,6 +192,7 @@ Result<std::shared_ptr<Workload>> make_native_workload(const Config& config,
   if (optimizer.rule.kind == gpu::UpdateRule::Kind::muon)
     learner = train::make_muon_learner(std::move(learner), optimizer, device);
   WorkloadSpec spec = spec_of(config, *learner, data);
+  spec.model_text = model_text;
   if (privacy.on()) spec.privacy = privacy;
   const auto workload =
       std::make_shared<NativeWorkload>(std::move(spec), data, std::move(learner),

@@ -79,11 +79,11 @@ std::string Setup::model_hash() const {
   std::string text = fmt::format("row {}", parameters);
   for (const train::ParameterBlock& block : workload->spec().blocks)
     text += fmt::format("\n{} {} {}", block.name, fmt::join(block.shape, "x"), block.offset);
-  return hash_hex(text);
+  return hash_hex(text + workload->spec().model_text);
 }
 
 std::string Setup::configuration_hash() const {
-  return hash_hex(config.shared_hash() + workload->data_hash());
+  return hash_hex(config.shared_hash() + workload->data_hash() + workload->spec().model_text);
 }
 
 topology::ScheduleRequest schedule_request(const Config& config,

@@ -16,8 +16,8 @@
 #include "peer/privacy/privacy_account.hpp"
 #include "peer/setup/row_views.hpp"
 #include "peer/storage/shards_file.hpp"
-#include "train/compiled_model.hpp"
 #include "train/dataset.hpp"
+#include "train/graph/compiled_model.hpp"
 #include "train/learner.hpp"
 #include "train/privacy/options.hpp"
 
@@ -47,6 +47,7 @@ struct WorkloadSpec {
       privacy;                    ///< of private gradients, with the noise multiplier
   std::string divergence_advice;  ///< what usually helps where a run diverged; may be empty
   std::string identity;           ///< for people, and the same at all peers; may be empty
+  std::string model_text;         ///< of a model that a file describes: train::canonical_text()
   std::shared_ptr<const train::Dataset> data;  ///< the library's own data set; null: it has none
 };
 

@@ -37,7 +37,7 @@ Result<ModelSpec> make(const ModelContext& context, const ParameterValues& value
         context.height, context.width));
   if (options.channels.empty())
     return invalid_error("model.channels: empty; give the channels of at least one convolution");
-  ModelSpec spec;
+  std::vector<Operator> operators;
   int height = context.height, width = context.width;
   for (int channels : options.channels) {
     if (height < 2 || width < 2)
@@ -48,13 +48,13 @@ Result<ModelSpec> make(const ModelContext& context, const ParameterValues& value
     if (channels % options.groups != 0)
       return invalid_error(
           fmt::format("model.groups: {} does not divide {} channels", options.groups, channels));
-    spec.layers.push_back(Convolution{.channels = channels, .kernel = 5, .padding = 2});
-    spec.layers.push_back(GroupNorm{.groups = options.groups, .activation = Activation::relu});
-    spec.layers.push_back(MaxPool{.size = 2});
+    operators.push_back(Convolution{.channels = channels, .kernel = 5, .padding = 2});
+    operators.push_back(GroupNorm{.groups = options.groups, .activation = Activation::relu});
+    operators.push_back(MaxPool{.size = 2});
     height /= 2, width /= 2;
   }
-  spec.layers.push_back(Dense{.units = context.classes});
-  return spec;
+  operators.push_back(Dense{.units = context.classes});
+  return chain(std::move(operators), Loss::softmax_cross_entropy);
 }
 
 }  // namespace

@@ -30,7 +30,7 @@ ModelKind descriptor() {
                       "these data have {} classes (give softmax, mlp "
                       "or cnn)",
                       context.classes));
-    return ModelSpec{{Dense{.units = 1, .bias = options.bias}}, Loss::squared_error};
+    return chain({Dense{.units = 1, .bias = options.bias}}, Loss::squared_error);
   };
   return {.name = "linear",
           .summary = "linear regression: mean of ½ (ŷ − y)² (convex, optimum known)",

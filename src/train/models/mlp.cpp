@@ -30,13 +30,13 @@ ModelKind descriptor() {
                        const ParameterValues& values) -> Result<ModelSpec> {
     GOSSAMER_TRY_STATUS(require_classes("mlp", context));
     GOSSAMER_TRY(const MlpOptions options, mlp_parameters().read("model", values));
-    ModelSpec spec;
+    std::vector<Operator> operators;
     const Activation activation =
         options.activation == "tanh" ? Activation::tanh : Activation::relu;
     for (int units : options.hidden)
-      spec.layers.push_back(Dense{.units = units, .activation = activation});
-    spec.layers.push_back(Dense{.units = context.classes});
-    return spec;
+      operators.push_back(Dense{.units = units, .activation = activation});
+    operators.push_back(Dense{.units = context.classes});
+    return chain(std::move(operators), Loss::softmax_cross_entropy);
   };
   return {.name = "mlp",
           .summary = "multi-layer perceptron, cross entropy",

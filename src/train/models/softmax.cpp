@@ -9,7 +9,7 @@ ModelKind descriptor() {
                        const ParameterValues& values) -> Result<ModelSpec> {
     GOSSAMER_TRY_STATUS(require_classes("softmax", context));
     GOSSAMER_TRY([[maybe_unused]] const ParameterValues checked, check_values("model", {}, values));
-    return ModelSpec{{Dense{.units = context.classes}}, Loss::softmax_cross_entropy};
+    return chain({Dense{.units = context.classes}}, Loss::softmax_cross_entropy);
   };
   return {.name = "softmax",
           .summary = "softmax regression: one dense layer, cross entropy (convex)",

@@ -16,9 +16,12 @@ struct Part {
 };
 
 /// The last tensor with more than one dimension is the output layer's. A convolution's weights
-/// [kernel, kernel, inputs, outputs] are a matrix of as many columns as it has outputs.
+/// [kernel, kernel, inputs, outputs] are a matrix of as many columns as it has outputs. Embeddings
+/// are tables, and no matrices that multiply anything.
 std::vector<Part> parts_of(const std::vector<ParameterBlock>& blocks) {
-  const auto is_matrix = [](const ParameterBlock& block) { return block.shape.size() > 1; };
+  const auto is_matrix = [](const ParameterBlock& block) {
+    return block.shape.size() > 1 && block.start != ParameterBlock::Start::embedding;
+  };
   std::size_t last = blocks.size();
   for (std::size_t k = 0; k < blocks.size(); ++k)
     if (is_matrix(blocks[k])) last = k;

@@ -90,14 +90,28 @@ class FastDivide {
   std::uint32_t factor_ = 1;
 };
 
+/// tanh(u) with u = √(2/π) (x + 0.044715 x³), of gelu x = ½ x (1 + tanh u).
+template <class Real>
+__device__ __forceinline__ Real gelu_tanh(Real x) {
+  return tanh(Real(0.79788456080286535588) * (x + Real(0.044715) * (x * x * x)));
+}
+/// gelu′ x = ½ (1 + t) + ½ x (1 − t²) u′ with t = tanh u, u′ = √(2/π) (1 + 0.134145 x²).
+template <class Real>
+__device__ __forceinline__ Real gelu_slope(Real x) {
+  const Real t = gelu_tanh(x);
+  const Real slope = Real(0.79788456080286535588) * (Real(1) + Real(0.134145) * (x * x));
+  return Real(0.5) * (Real(1) + t) + Real(0.5) * x * ((Real(1) - t * t) * slope);
+}
+
 /// relu keeps NaN.
 template <class Real>
 __device__ __forceinline__ Real activated(Activation activation, Real x) {
   if (activation == Activation::relu) return x < Real(0) ? Real(0) : x;
   if (activation == Activation::tanh) return tanh(x);
+  if (activation == Activation::gelu) return Real(0.5) * x * (Real(1) + gelu_tanh(x));
   return x;
 }
-/// dy f′, computed from the output y: relu′ = [y > 0], tanh′ = 1 − y².
+/// dy f′, computed from the output y: relu′ = [y > 0], tanh′ = 1 − y². Not of gelu.
 template <class Real>
 __device__ __forceinline__ Real activation_gradient(Activation activation, Real y, Real dy) {
   if (activation == Activation::relu) return y > Real(0) ? dy : Real(0);

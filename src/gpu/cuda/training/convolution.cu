@@ -186,7 +186,7 @@ int weight_splits(const ConvolutionOperation& c, int peers, int samples) {
 Columns columns(const LayerOperation& layer, const ConvolutionOperation& c, int samples,
                 std::size_t extra) {
   return {samples * output_pixels(c), c.outputs, c.activation, layer.output,
-          layer.output_gradient,      c.bias,    extra};
+          layer.output_gradient(),    c.bias,    extra};
 }
 
 Images input_images(const ConvolutionOperation& c) { return {c.height, c.width, c.channels}; }
@@ -203,9 +203,9 @@ void weight_gradient(const LayerCall<Real>& call, const ConvolutionOperation& c)
       .n = c.outputs,
       .k = samples * output_pixels(c),
       .sources = {call.batch, input_images(c), output_images(c), FastDivide(c.kernel), c.kernel,
-                  -c.padding, call.layer.input},
+                  -c.padding, call.layer.input()},
       .weights = c.weights,
-      .output_gradient = call.layer.output_gradient,
+      .output_gradient = call.layer.output_gradient(),
       .partials = call.extra,
       .split_up = splits > 1};
   if (c.outputs <= kSmallN)
@@ -226,7 +226,7 @@ void forward(const LayerCall<Real>& call, const ConvolutionOperation& c) {
       .n = c.outputs,
       .k = taps(c),
       .sources = {call.batch, input_images(c), output_images(c), FastDivide(c.kernel), c.kernel,
-                  -c.padding, call.layer.input},
+                  -c.padding, call.layer.input()},
       .weights = c.weights,
       .bias = c.bias,
       .output = call.layer.output,
@@ -239,15 +239,15 @@ void backward(const LayerCall<Real>& call, const ConvolutionOperation& c) {
   activation_and_bias_backward(call.stream(), call.batch,
                                columns(call.layer, c, call.batch.samples, call.extra));
   weight_gradient(call, c);
-  if (call.layer.input_gradient == kNowhere) return;
+  if (call.layer.input_gradient() == kNowhere) return;
   const InputGradient<Real> problem{
       .m = call.batch.samples * c.height * c.width,
       .n = c.channels,
       .k = c.kernel * c.kernel * c.outputs,
       .sources = {call.batch, output_images(c), input_images(c), FastDivide(c.kernel), c.kernel,
-                  c.padding, call.layer.output_gradient},
+                  c.padding, call.layer.output_gradient()},
       .weights = c.weights,
-      .input_gradient = call.layer.input_gradient};
+      .input_gradient = call.layer.input_gradient()};
   launch_tall<Real>(call.stream(), problem, call.batch.peers);
 }
 

@@ -31,7 +31,7 @@ Operand<Real> transposed(Operand<Real> operand) {
 
 Columns columns(const LayerOperation& layer, const DenseOperation& dense, int samples,
                 std::size_t extra) {
-  return {samples,    dense.outputs, dense.activation, layer.output, layer.output_gradient,
+  return {samples,    dense.outputs, dense.activation, layer.output, layer.output_gradient(),
           dense.bias, extra};
 }
 
@@ -83,7 +83,7 @@ void forward_in_tiles(const LayerCall<Real>& call, const DenseOperation& dense) 
                                      .n = dense.outputs,
                                      .k = dense.inputs,
                                      .batch = call.batch,
-                                     .input = call.layer.input,
+                                     .input = call.layer.input(),
                                      .output = call.layer.output,
                                      .weights = dense.weights,
                                      .bias = call.bias_follows ? kNowhere : dense.bias,
@@ -107,7 +107,7 @@ void forward(const LayerCall<Real>& call, const DenseOperation& dense) {
        .n = samples,
        .k = in,
        .a = weights(call, dense),
-       .b = activation(call, call.layer.input, call.pointers.input, in),
+       .b = activation(call, call.layer.input(), call.pointers.input, in),
        .c = activation(call, call.layer.output, call.pointers.output, out),
        .peers = call.batch.peers});
   if (!call.bias_follows)
@@ -120,23 +120,24 @@ void backward(const LayerCall<Real>& call, const DenseOperation& dense) {
   const int in = dense.inputs, out = dense.outputs, samples = call.batch.samples;
   activation_and_bias_backward(call.stream(), call.batch,
                                columns(call.layer, dense, samples, call.extra));
-  const auto dy = activation(call, call.layer.output_gradient, call.pointers.output_gradient, out);
+  const auto dy =
+      activation(call, call.layer.output_gradient(), call.pointers.output_gradient, out);
   call.context.products().template run<Real>(
       {.m = out,
        .n = in,
        .k = samples,
        .a = dy,
-       .b = transposed(activation(call, call.layer.input, call.pointers.input, in)),
+       .b = transposed(activation(call, call.layer.input(), call.pointers.input, in)),
        .c = weights_gradient(call, dense),
        .peers = call.batch.peers});
-  if (call.layer.input_gradient == kNowhere) return;
+  if (call.layer.input_gradient() == kNowhere) return;
   call.context.products().template run<Real>(
       {.m = in,
        .n = samples,
        .k = out,
        .a = transposed(weights(call, dense)),
        .b = dy,
-       .c = activation(call, call.layer.input_gradient, call.pointers.input_gradient, in),
+       .c = activation(call, call.layer.input_gradient(), call.pointers.input_gradient, in),
        .peers = call.batch.peers});
 }
 

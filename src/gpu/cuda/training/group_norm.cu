@@ -187,10 +187,10 @@ NormArguments<Real> arguments_of(const LayerCall<Real>& call, const GroupNormOpe
       static_cast<int>(std::bit_ceil(static_cast<unsigned>(std::min(norm.channels, 32))));
   return {call.batch,
           norm,
-          call.layer.input,
+          call.layer.input(),
           call.layer.output,
-          call.layer.input_gradient,
-          call.layer.output_gradient,
+          call.layer.input_gradient(),
+          call.layer.output_gradient(),
           call.layer.scratch,
           call.extra,
           call.extra + channel_sum_values(norm, call.batch.samples),
@@ -221,7 +221,7 @@ void backward(const LayerCall<Real>& call, const GroupNormOperation& norm) {
   launch(channel_kernel<Real>, dim3(samples, tiles, peers), kThreads, call.stream(), arguments);
   const auto sums = static_cast<unsigned>(channels + pieces_of(samples * groups, kThreads));
   launch(sums_kernel<Real>, dim3(sums, 1, peers), kThreads, call.stream(), arguments);
-  if (call.layer.input_gradient == kNowhere) return;
+  if (call.layer.input_gradient() == kNowhere) return;
   const auto pieces = static_cast<unsigned>(
       pieces_of(channels * static_cast<std::size_t>(norm.pixels), kThreads * 4));
   launch(backward_kernel<Real>, dim3(samples, std::min(pieces, 1024U), peers), kThreads,

@@ -33,7 +33,7 @@ struct EvenRows {
 template <class Real>
 struct LayerCall {
   StreamContext& context;
-  const Batch<Real>& batch;
+  Batch<Real> batch;  ///< samples: as the layer counts them (LayerOperation::positions)
   const LayerOperation& layer;
   std::size_t extra = 0;  ///< offset of the layer's extra_values() in a workspace
   EvenRows<Real> even = {};
@@ -51,6 +51,18 @@ template <class Real>
 void forward(const LayerCall<Real>& call, const MaxPoolOperation& pool);
 template <class Real>
 void forward(const LayerCall<Real>& call, const GroupNormOperation& norm);
+template <class Real>
+void forward(const LayerCall<Real>& call, const AveragePoolOperation& pool);
+template <class Real>
+void forward(const LayerCall<Real>& call, const ElementwiseOperation& elementwise);
+template <class Real>
+void forward(const LayerCall<Real>& call, const SumOperation& sum);
+template <class Real>
+void forward(const LayerCall<Real>& call, const ConcatenateOperation& concatenate);
+template <class Real>
+void forward(const LayerCall<Real>& call, const EmbeddingOperation& embedding);
+template <class Real>
+void forward(const LayerCall<Real>& call, const AttentionOperation& attention);
 
 template <class Real>
 void backward(const LayerCall<Real>& call, const DenseOperation& dense);
@@ -60,12 +72,35 @@ template <class Real>
 void backward(const LayerCall<Real>& call, const MaxPoolOperation& pool);
 template <class Real>
 void backward(const LayerCall<Real>& call, const GroupNormOperation& norm);
+template <class Real>
+void backward(const LayerCall<Real>& call, const AveragePoolOperation& pool);
+template <class Real>
+void backward(const LayerCall<Real>& call, const ElementwiseOperation& elementwise);
+template <class Real>
+void backward(const LayerCall<Real>& call, const SumOperation& sum);
+template <class Real>
+void backward(const LayerCall<Real>& call, const ConcatenateOperation& concatenate);
+template <class Real>
+void backward(const LayerCall<Real>& call, const EmbeddingOperation& embedding);
+template <class Real>
+void backward(const LayerCall<Real>& call, const AttentionOperation& attention);
+
+/// output_gradients[0] ← the sum of all output gradients of the layer.
+template <class Real>
+void add_output_gradients(cudaStream_t stream, const Batch<Real>& batch,
+                          const LayerOperation& layer);
 
 /// Values that a layer needs in a peer's workspace beyond the program's.
 std::size_t extra_values(const DenseOperation& dense, int peers, int samples);
 std::size_t extra_values(const ConvolutionOperation& convolution, int peers, int samples);
 std::size_t extra_values(const MaxPoolOperation& pool, int peers, int samples);
 std::size_t extra_values(const GroupNormOperation& norm, int peers, int samples);
+std::size_t extra_values(const AveragePoolOperation& pool, int peers, int samples);
+std::size_t extra_values(const ElementwiseOperation& elementwise, int peers, int samples);
+std::size_t extra_values(const SumOperation& sum, int peers, int samples);
+std::size_t extra_values(const ConcatenateOperation& concatenate, int peers, int samples);
+std::size_t extra_values(const EmbeddingOperation& embedding, int peers, int samples);
+std::size_t extra_values(const AttentionOperation& attention, int peers, int samples);
 
 /// A layer's output as a matrix, and the bias of its columns.
 struct Columns {

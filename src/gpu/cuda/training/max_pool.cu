@@ -77,10 +77,10 @@ PoolArguments<Real> arguments_of(const LayerCall<Real>& call, const MaxPoolOpera
   const int height = pool.height / pool.size, width = pool.width / pool.size;
   return {call.batch,
           pool,
-          call.layer.input,
+          call.layer.input(),
           call.layer.output,
-          call.layer.input_gradient,
-          call.layer.output_gradient,
+          call.layer.input_gradient(),
+          call.layer.output_gradient(),
           FastDivide(pool.channels),
           FastDivide(width),
           FastDivide(height),
@@ -104,14 +104,14 @@ void forward(const LayerCall<Real>& call, const MaxPoolOperation& pool) {
 
 template <class Real>
 void backward(const LayerCall<Real>& call, const MaxPoolOperation& pool) {
-  if (call.layer.input_gradient == kNowhere) return;
+  if (call.layer.input_gradient() == kNowhere) return;
   const PoolArguments<Real> arguments = arguments_of(call, pool);
   if (pool.height % pool.size != 0 || pool.width % pool.size != 0) {
     const std::size_t values =
         static_cast<std::size_t>(call.batch.samples) * static_cast<std::size_t>(pool.height) *
         static_cast<std::size_t>(pool.width) * static_cast<std::size_t>(pool.channels);
     launch(clear_kernel<Real>, grid(call, values), kThreads, call.stream(), call.batch,
-           call.layer.input_gradient, values);
+           call.layer.input_gradient(), values);
   }
   launch(backward_kernel<Real>, grid(call, static_cast<std::size_t>(arguments.outputs)), kThreads,
          call.stream(), arguments);

@@ -55,13 +55,30 @@ void add(Key& key, const MaxPoolOperation& o) { key.add(o.height, o.width, o.cha
 void add(Key& key, const GroupNormOperation& o) {
   key.add(o.pixels, o.channels, o.groups, o.activation, o.scale, o.shift);
 }
+void add(Key& key, const AveragePoolOperation& o) {
+  key.add(o.height, o.width, o.channels, o.window_height, o.window_width);
+}
+void add(Key& key, const ElementwiseOperation& o) { key.add(o.values, o.activation, o.bias); }
+void add(Key& key, const SumOperation& o) { key.add(o.values, o.activation); }
+void add(Key& key, const ConcatenateOperation& o) {
+  key.add(o.pixels, o.channels.size());
+  for (const int channels : o.channels) key.add(channels);
+}
+void add(Key& key, const EmbeddingOperation& o) {
+  key.add(o.tokens, o.vocabulary, o.features, o.table);
+}
+void add(Key& key, const AttentionOperation& o) {
+  key.add(o.positions, o.heads, o.features, o.causal);
+}
 
 void add(Key& key, const Program& p) {
   key.add(p.layers.size(), p.loss, p.channels, p.pixels, p.outputs, p.batch, p.parameters,
           p.workspace);
   for (const LayerOperation& layer : p.layers) {
-    key.add(layer.operation.index(), layer.input, layer.output, layer.input_gradient,
-            layer.output_gradient, layer.scratch);
+    key.add(layer.operation.index(), layer.positions, layer.inputs.size(), layer.output,
+            layer.output_values, layer.output_gradients.size(), layer.scratch);
+    for (const LayerInput& input : layer.inputs) key.add(input.value, input.gradient);
+    for (const std::size_t gradient : layer.output_gradients) key.add(gradient);
     std::visit([&](const auto& operation) { add(key, operation); }, layer.operation);
   }
 }
@@ -131,14 +148,14 @@ DensePointers<Real> dense_pointers(const PlanRequest<Real>& request, const Layer
   DensePointers<Real> pointers;
   pointers.weights =
       writer.list([&](std::size_t p) { return request.jobs[p].parameters + dense.weights; });
-  pointers.input = in_workspace(layer.input);
+  pointers.input = in_workspace(layer.input());
   pointers.output = in_workspace(layer.output);
   if (request.pass == Pass::evaluate) return pointers;
   pointers.gradient =
       writer.list([&](std::size_t p) { return request.jobs[p].gradient + dense.weights; });
-  pointers.output_gradient = in_workspace(layer.output_gradient);
-  if (layer.input_gradient != kNowhere)
-    pointers.input_gradient = in_workspace(layer.input_gradient);
+  pointers.output_gradient = in_workspace(layer.output_gradient());
+  if (layer.input_gradient() != kNowhere)
+    pointers.input_gradient = in_workspace(layer.input_gradient());
   return pointers;
 }
 
@@ -200,10 +217,11 @@ void write_updates(const PlanRequest<Real>& request, const Factors<Real>* factor
 std::size_t workspace_values(const Program& program, int peers, int samples) {
   std::size_t extra = 0;
   for (const LayerOperation& layer : program.layers)
-    extra = std::max(
-        extra,
-        std::visit([&](const auto& operation) { return extra_values(operation, peers, samples); },
-                   layer.operation));
+    extra = std::max(extra, std::visit(
+                                [&](const auto& operation) {
+                                  return extra_values(operation, peers, samples * layer.positions);
+                                },
+                                layer.operation));
   return rounded_up(program.workspace, 16) + rounded_up(extra, 16);
 }
 

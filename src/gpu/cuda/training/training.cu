@@ -21,14 +21,18 @@ constexpr std::size_t kSendBytes = UploadRing::kSegmentBytes / 2;
 /// Offset of the last layer's bias if the loss follows it directly: then the loss adds the bias.
 std::size_t bias_for_loss(const Program& program) {
   const auto* dense = std::get_if<DenseOperation>(&program.layers.back().operation);
-  return dense != nullptr && dense->activation == Activation::none ? dense->bias : kNowhere;
+  const bool follows = dense != nullptr && dense->activation == Activation::none &&
+                       program.layers.back().positions == 1;
+  return follows ? dense->bias : kNowhere;
 }
 
 template <class Real>
 LayerCall<Real> layer_call(StreamContext& context, const TrainingPlan<Real>& plan,
                            const Program& program, std::size_t layer) {
+  Batch<Real> batch = plan.batch;
+  batch.samples *= program.layers[layer].positions;
   return {.context = context,
-          .batch = plan.batch,
+          .batch = batch,
           .layer = program.layers[layer],
           .extra = plan.extra,
           .even = plan.even,
@@ -50,14 +54,18 @@ void run_step(StreamContext& context, const TrainingPlan<Real>& plan, const Task
        {.loss = program.loss,
         .outputs = program.outputs,
         .output = last.output,
-        .output_gradient = pass == Pass::evaluate ? kNowhere : last.output_gradient,
+        .output_gradient = pass == Pass::evaluate ? kNowhere : last.output_gradient(),
         .bias = bias_for_loss(program)},
        plan.call, plan.inputs);
   if (pass == Pass::evaluate) return;
-  for (std::size_t l = program.layers.size(); l-- > 0;)
+  for (std::size_t l = program.layers.size(); l-- > 0;) {
+    const LayerOperation& layer = program.layers[l];
+    if (layer.output_gradients.empty()) continue;
+    add_output_gradients(context.stream(), plan.batch, layer);
     std::visit(
         [&](const auto& operation) { backward(layer_call(context, plan, program, l), operation); },
-        program.layers[l].operation);
+        layer.operation);
+  }
   if (task.noise.deviation > 0)
     add_noise(context.stream(), plan.batch, task.noise, plan.inputs, program.parameters);
   if (pass == Pass::step)

@@ -4,9 +4,10 @@
 #include <toml++/toml.h>
 #include <string>
 
+#include "base/parameter.hpp"
 #include "base/result.hpp"
 
-namespace gossamer::peer {
+namespace gossamer {
 
 /// Parses a file of at most 2 MiB. Errors: (data) the file cannot be read; (invalid) it is not
 /// TOML, with the file and the line.
@@ -15,4 +16,8 @@ Result<toml::table> read_toml_file(const std::string& path);
 /// "run.toml:12", the place of a value.
 std::string place_of(const std::string& path, const toml::node& node);
 
-}  // namespace gossamer::peer
+/// A boolean, a number, a text, or a list of integers or texts. The error (invalid) does not name
+/// the place.
+Result<ParameterValue> parameter_value(const toml::node& node);
+
+}  // namespace gossamer

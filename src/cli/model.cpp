@@ -1,0 +1,253 @@
+// gossamer model FILE: shows the operations of a model, their shapes and their costs, and draws
+// them.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <charconv>
+#include <memory>
+
+#include "base/quantity_text.hpp"
+#include "base/toml_file.hpp"
+#include "cli/commands.hpp"
+#include "cli/text_table.hpp"
+#include "peer/storage/files.hpp"
+#include "train/dataset.hpp"
+#include "train/graph/compiled_model.hpp"
+#include "train/graph/model_drawing.hpp"
+#include "train/graph/model_file.hpp"
+#include "train/graph/operators.hpp"
+#include "train/model.hpp"
+
+namespace gossamer::cli {
+
+using namespace peer;
+namespace {
+
+struct ModelCommand {
+  std::string path;
+  std::string input = "28x28x1";
+  int classes = 10, batch = 32;
+  std::vector<Override> overrides;
+  std::string draw;
+  bool json = false;
+};
+
+/// A model for certain samples.
+struct ShownModel {
+  std::string title;
+  train::ModelContext data;
+  train::ModelSpec spec;
+  int batch = 1;
+
+  train::Shape samples() const { return {data.height, data.width, data.channels}; }
+};
+
+/// Reads "28x28x1" or "64".
+Result<train::Shape> read_shape(const std::string& text) {
+  std::vector<int> extents;
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  while (extents.size() < 3) {
+    const auto [next, error] = std::from_chars(at, end, extents.emplace_back());
+    if (error != std::errc() || extents.back() < 1) break;
+    if (next == end && extents.size() == 1) return train::Shape{.channels = extents[0]};
+    if (next == end && extents.size() == 3) return train::Shape{extents[0], extents[1], extents[2]};
+    if (*next != 'x') break;
+    at = next + 1;
+  }
+  return invalid_error(fmt::format(
+      "--input {}: write HEIGHTxWIDTHxCHANNELS, as 28x28x1, or the number of values", text));
+}
+
+Result<ShownModel> read_file(const ModelCommand& command) {
+  GOSSAMER_TRY(const train::Shape samples, read_shape(command.input));
+  ShownModel model{.title = command.path, .data = {}, .spec = {}, .batch = command.batch};
+  model.data = {samples.channels, samples.height, samples.width, command.classes};
+  GOSSAMER_TRY(model.spec, train::read_model_file(command.path, model.data));
+  return model;
+}
+
+/// The model of a run, for its data and its batch.
+Result<ShownModel> read_run(const ModelCommand& command) {
+  GOSSAMER_TRY(const Config config, load_config(command.path, command.overrides));
+  if (config.model.kind == kExternalModel)
+    return invalid_error(
+        "model.kind: the model is that of a task in Python, which has its operations");
+  const train::DatasetContext context{config.run.peers, config.run.seed};
+  GOSSAMER_TRY(const train::Dataset data,
+               train::make_dataset(config.data.kind, context, config.data.values));
+  ShownModel model{.title = fmt::format("{} ({})", command.path, config.model.kind),
+                   .data = {data.channels, data.height, data.width, data.classes},
+                   .spec = {},
+                   .batch = config.shards.batch};
+  GOSSAMER_TRY(model.spec, train::make_model(config.model.kind, model.data, config.model.values));
+  if (model.batch == 0)  // the whole shard
+    model.batch = std::max(1, static_cast<int>(data.train_count) / config.run.peers);
+  return model;
+}
+
+Result<ShownModel> read_model(const ModelCommand& command) {
+  GOSSAMER_TRY(const toml::table root, read_toml_file(command.path));
+  if (!root.contains("operation")) return read_run(command);
+  if (!command.overrides.empty())
+    return invalid_error("--set: changes the configuration of a run, and this file is a model");
+  return read_file(command);
+}
+
+std::string input_name(const train::CompiledModel& model, int input) {
+  return input == train::kSampleInput ? train::kSamplesName
+                                      : model.operations()[static_cast<std::size_t>(input)].name;
+}
+
+std::vector<std::string> input_names(const train::CompiledModel& model,
+                                     const train::CompiledOperation& operation) {
+  std::vector<std::string> names;
+  for (const int input : operation.inputs) names.push_back(input_name(model, input));
+  return names;
+}
+
+/// Kind and parameters of each operation, in the compiled order.
+std::vector<std::string> details_of(const train::CompiledModel& model,
+                                    const train::ModelSpec& spec) {
+  std::vector<std::string> details;
+  for (const train::CompiledOperation& compiled : model.operations())
+    for (const train::Operation& operation : spec.operations)
+      if (operation.name == compiled.name) {
+        const std::string parameters = train::describe_parameters(operation.op);
+        details.push_back(compiled.op + (parameters.empty() ? "" : " " + parameters));
+      }
+  return details;
+}
+
+double float_bytes(std::size_t values) { return static_cast<double>(values) * sizeof(float); }
+
+/// The sums over the operations.
+struct Totals {
+  double forward = 0, backward = 0;
+  std::size_t kept = 0;
+
+  explicit Totals(const train::CompiledModel& model) {
+    for (const train::CompiledOperation& operation : model.operations()) {
+      forward += operation.forward_flops;
+      backward += operation.backward_flops;
+      kept += operation.kept_values;
+    }
+  }
+};
+
+void print_text(const ShownModel& shown, const train::CompiledModel& model) {
+  const std::string target = shown.data.classes > 0 ? fmt::format("{} classes", shown.data.classes)
+                                                    : std::string("a target to regress on");
+  fmt::print("{}: samples of {}, {}, batches of {}\n\n", shown.title, to_string(shown.samples()),
+             target, shown.batch);
+  std::vector<TableRow> rows{
+      {"operation", "kind", "inputs", "output", "parameters", "FLOP forward", "backward", "kept"}};
+  const std::vector<std::string> details = details_of(model, shown.spec);
+  for (std::size_t i = 0; i < model.operations().size(); ++i) {
+    const train::CompiledOperation& operation = model.operations()[i];
+    rows.push_back({operation.name, details[i],
+                    fmt::format("{}", fmt::join(input_names(model, operation), ", ")),
+                    to_string(operation.output),
+                    count_text(static_cast<double>(operation.parameters)),
+                    count_text(operation.forward_flops), count_text(operation.backward_flops),
+                    bytes_text(float_bytes(operation.kept_values))});
+  }
+  const Totals totals(model);
+  rows.push_back({"all", "", "", "", count_text(static_cast<double>(model.parameters())),
+                  count_text(totals.forward), count_text(totals.backward),
+                  bytes_text(float_bytes(totals.kept))});
+  print_table(rows, {0, 1, 2, 3});
+  fmt::print(
+      "\nFLOP: floating-point operations of one sample; a multiplication and an addition are two.\n"
+      "kept: memory from the forward to the backward pass of a batch: outputs and what the "
+      "operation "
+      "needs beside them.\n"
+      "memory of a peer: parameters {}, gradient {}, workspace {}, of which {} are gradients of "
+      "outputs\n",
+      bytes_text(float_bytes(model.parameters())), bytes_text(float_bytes(model.parameters())),
+      bytes_text(float_bytes(model.program().workspace)),
+      bytes_text(float_bytes(model.gradient_values())));
+}
+
+void print_json(const ShownModel& shown, const train::CompiledModel& model) {
+  const train::Shape samples = shown.samples();
+  Json operations = Json::array(), edges = Json::array();
+  for (const train::CompiledOperation& operation : model.operations()) {
+    operations.push_back(
+        {{"name", operation.name},
+         {"kind", operation.op},
+         {"inputs", input_names(model, operation)},
+         {"output", {operation.output.height, operation.output.width, operation.output.channels}},
+         {"parameters", operation.parameters},
+         {"forward_flops", operation.forward_flops},
+         {"backward_flops", operation.backward_flops},
+         {"kept_bytes", float_bytes(operation.kept_values)}});
+    for (const int input : operation.inputs) {
+      const std::size_t values =
+          input == train::kSampleInput
+              ? samples.values()
+              : model.operations()[static_cast<std::size_t>(input)].output.values();
+      edges.push_back({{"from", input_name(model, input)},
+                       {"to", operation.name},
+                       {"bytes", float_bytes(values) * shown.batch}});
+    }
+  }
+  const Json all = {{"input", {samples.height, samples.width, samples.channels}},
+                    {"classes", shown.data.classes},
+                    {"batch", shown.batch},
+                    {"parameters", model.parameters()},
+                    {"workspace_bytes", float_bytes(model.program().workspace)},
+                    {"gradient_bytes", float_bytes(model.gradient_values())},
+                    {"operations", std::move(operations)},
+                    {"edges", std::move(edges)}};
+  fmt::print("{}\n", all.dump(2));
+}
+
+Status show(const ModelCommand& command) {
+  GOSSAMER_TRY(const ShownModel shown, read_model(command));
+  auto compiled = train::CompiledModel::compile(shown.spec, shown.data, shown.batch);
+  if (!compiled.ok())
+    return invalid_error(fmt::format("{}: {}", command.path, compiled.error().message));
+  if (!command.draw.empty()) {
+    GOSSAMER_TRY(const std::string svg,
+                 train::draw_model(*compiled, shown.title, shown.samples(),
+                                   details_of(*compiled, shown.spec), shown.batch));
+    GOSSAMER_TRY_STATUS(write_file(command.draw, svg));
+  }
+  command.json ? print_json(shown, *compiled) : print_text(shown, *compiled);
+  return {};
+}
+
+}  // namespace
+
+void add_model(CLI::App& app, int& exit_code) {
+  auto command = std::make_shared<ModelCommand>();
+  CLI::App* model = app.add_subcommand(
+      "model", "show a model's operations, their shapes, memory and arithmetic, and draw them");
+  model
+      ->add_option("file", command->path,
+                   "TOML file of a model ([[operation]]), or the configuration of a run")
+      ->required();
+  model->add_option("--input", command->input,
+                    "of a model file: the shape of a sample, HEIGHTxWIDTHxCHANNELS, or its number "
+                    "of values (default 28x28x1)");
+  model
+      ->add_option("--classes", command->classes,
+                   "of a model file: the classes of the data; 0: a target to regress on (default "
+                   "10)")
+      ->check(CLI::Range(0, 10'000'000));
+  model->add_option("--batch", command->batch, "of a model file: samples of a batch (default 32)")
+      ->check(CLI::Range(1, 1'000'000));
+  model
+      ->add_option("--set", command->overrides,
+                   "section.key=value: override a key of the run; may be repeated")
+      ->allow_extra_args(false);
+  model->add_option("--draw", command->draw, "draw the graph of operations to an SVG file");
+  model->add_flag("--json", command->json, "print everything as JSON");
+  model->callback([command, &exit_code] {
+    const Status status = show(*command);
+    exit_code = status.ok() ? 0 : print_error(status.error());
+  });
+}
+
+}  // namespace gossamer::cli
