@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Copies the headers of Eigen, fmt, toml++, doctest, xxhash and zlib (a few megabytes) from this machine's
-# packages into a folder. A machine without these packages can then build the CUDA device:
+# Copies the headers of Eigen, fmt, toml++, doctest, xxhash and zlib (a few megabytes) from this
+# machine's packages into a folder. A machine without these packages can then build the CUDA device:
 #   experiments/benchmarks/gpu_headers.sh FOLDER
 #   GOSSAMER_HEADERS=FOLDER experiments/benchmarks/gpu.sh        # on the other machine
 set -euo pipefail
@@ -23,8 +23,8 @@ find_header() {
       return
     fi
   done
-  echo "gpu_headers.sh: the header '$1' is missing: install libeigen3-dev libfmt-dev libtomlplusplus-dev" \
-    "doctest-dev libxxhash-dev zlib1g-dev" >&2
+  echo "gpu_headers.sh: the header '$1' is missing: install libeigen3-dev libfmt-dev" \
+    "libtomlplusplus-dev doctest-dev libxxhash-dev zlib1g-dev" >&2
   exit 1
 }
 

@@ -9,7 +9,8 @@
 #include "base/quantity_text.hpp"
 #include "base/toml_file.hpp"
 #include "cli/commands.hpp"
-#include "cli/text_table.hpp"
+#include "cli/output/text_table.hpp"
+#include "peer/config/config_json.hpp"
 #include "peer/storage/files.hpp"
 #include "train/dataset.hpp"
 #include "train/graph/compiled_model.hpp"
@@ -106,31 +107,18 @@ std::vector<std::string> input_names(const train::CompiledModel& model,
   return names;
 }
 
-/// Kind and parameters of each operation, in the compiled order.
-std::vector<std::string> details_of(const train::CompiledModel& model,
-                                    const train::ModelSpec& spec) {
-  std::vector<std::string> details;
-  for (const train::CompiledOperation& compiled : model.operations())
-    for (const train::Operation& operation : spec.operations)
-      if (operation.name == compiled.name) {
-        const std::string parameters = train::describe_parameters(operation.op);
-        details.push_back(compiled.op + (parameters.empty() ? "" : " " + parameters));
-      }
-  return details;
-}
-
 double float_bytes(std::size_t values) { return static_cast<double>(values) * sizeof(float); }
 
 /// The sums over the operations.
 struct Totals {
   double forward = 0, backward = 0;
-  std::size_t kept = 0;
+  std::size_t memory = 0;
 
   explicit Totals(const train::CompiledModel& model) {
     for (const train::CompiledOperation& operation : model.operations()) {
       forward += operation.forward_flops;
       backward += operation.backward_flops;
-      kept += operation.kept_values;
+      memory += operation.memory_values;
     }
   }
 };
@@ -140,33 +128,46 @@ void print_text(const ShownModel& shown, const train::CompiledModel& model) {
                                                     : std::string("a target to regress on");
   fmt::print("{}: samples of {}, {}, batches of {}\n\n", shown.title, to_string(shown.samples()),
              target, shown.batch);
-  std::vector<TableRow> rows{
-      {"operation", "kind", "inputs", "output", "parameters", "FLOP forward", "backward", "kept"}};
-  const std::vector<std::string> details = details_of(model, shown.spec);
-  for (std::size_t i = 0; i < model.operations().size(); ++i) {
-    const train::CompiledOperation& operation = model.operations()[i];
-    rows.push_back({operation.name, details[i],
+  std::vector<TableRow> rows{{"operation", "kind", "inputs", "output", "parameters", "FLOP forward",
+                              "backward", "memory"}};
+  for (const train::CompiledOperation& operation : model.operations())
+    rows.push_back({operation.name, describe(operation.op),
                     fmt::format("{}", fmt::join(input_names(model, operation), ", ")),
                     to_string(operation.output),
                     count_text(static_cast<double>(operation.parameters)),
                     count_text(operation.forward_flops), count_text(operation.backward_flops),
-                    bytes_text(float_bytes(operation.kept_values))});
-  }
+                    bytes_text(float_bytes(operation.memory_values))});
   const Totals totals(model);
   rows.push_back({"all", "", "", "", count_text(static_cast<double>(model.parameters())),
                   count_text(totals.forward), count_text(totals.backward),
-                  bytes_text(float_bytes(totals.kept))});
+                  bytes_text(float_bytes(totals.memory))});
   print_table(rows, {0, 1, 2, 3});
   fmt::print(
       "\nFLOP: floating-point operations of one sample; a multiplication and an addition are two.\n"
-      "kept: memory from the forward to the backward pass of a batch: outputs and what the "
-      "operation "
-      "needs beside them.\n"
-      "memory of a peer: parameters {}, gradient {}, workspace {}, of which {} are gradients of "
-      "outputs\n",
-      bytes_text(float_bytes(model.parameters())), bytes_text(float_bytes(model.parameters())),
+      "memory: of a batch: the output, and what the operation needs beside it.\n"
+      "A step takes {} beside the rows of the algorithm and the optimizer: the gradient {}, and a "
+      "workspace of {}:\nsamples {}, the operations' memory {}, gradients of outputs {}.\n",
+      bytes_text(float_bytes(model.parameters() + model.program().workspace)),
+      bytes_text(float_bytes(model.parameters())),
       bytes_text(float_bytes(model.program().workspace)),
-      bytes_text(float_bytes(model.gradient_values())));
+      bytes_text(float_bytes(model.program().workspace - totals.memory - model.gradient_values())),
+      bytes_text(float_bytes(totals.memory)), bytes_text(float_bytes(model.gradient_values())));
+}
+
+Json settings_json(const train::Operator& op) {
+  Json settings = Json::object();
+  for (const auto& [name, value] : train::operator_kinds()[op.index()].values(op))
+    settings[name] = to_json(value);
+  return settings;
+}
+
+Json tensors_json(const train::CompiledModel& model, const train::CompiledOperation& operation) {
+  Json tensors = Json::object();
+  for (std::size_t b = 0; b < operation.blocks; ++b) {
+    const train::ParameterBlock& block = model.blocks()[operation.first_block + b];
+    tensors[block.name] = block.shape;
+  }
+  return tensors;
 }
 
 void print_json(const ShownModel& shown, const train::CompiledModel& model) {
@@ -175,13 +176,15 @@ void print_json(const ShownModel& shown, const train::CompiledModel& model) {
   for (const train::CompiledOperation& operation : model.operations()) {
     operations.push_back(
         {{"name", operation.name},
-         {"kind", operation.op},
+         {"kind", train::operator_name(operation.op)},
+         {"settings", settings_json(operation.op)},
+         {"tensors", tensors_json(model, operation)},
          {"inputs", input_names(model, operation)},
          {"output", {operation.output.height, operation.output.width, operation.output.channels}},
          {"parameters", operation.parameters},
          {"forward_flops", operation.forward_flops},
          {"backward_flops", operation.backward_flops},
-         {"kept_bytes", float_bytes(operation.kept_values)}});
+         {"memory_bytes", float_bytes(operation.memory_values)}});
     for (const int input : operation.inputs) {
       const std::size_t values =
           input == train::kSampleInput
@@ -210,8 +213,7 @@ Status show(const ModelCommand& command) {
     return invalid_error(fmt::format("{}: {}", command.path, compiled.error().message));
   if (!command.draw.empty()) {
     GOSSAMER_TRY(const std::string svg,
-                 train::draw_model(*compiled, shown.title, shown.samples(),
-                                   details_of(*compiled, shown.spec), shown.batch));
+                 train::draw_model(*compiled, shown.title, shown.samples(), shown.batch));
     GOSSAMER_TRY_STATUS(write_file(command.draw, svg));
   }
   command.json ? print_json(shown, *compiled) : print_text(shown, *compiled);

@@ -84,8 +84,9 @@ int execute(CLI::App& app, int argc, char** argv, const int& exit_code) {
   } catch (const std::bad_alloc&) {
     return print_error(
         {ErrorKind::invalid,
-         "out of memory: the float32 rows of the peers of this process need the most "
-         "memory; run fewer peers in it, or a smaller model"});
+         "out of memory: the rows of the peers of this process and, in a step, the outputs of the "
+         "model's operations need the most; run fewer peers in it, a smaller batch or a smaller "
+         "model"});
   } catch (const std::system_error& error) {
     // fmt::print reports a failed write as a system_error.
     if (std::ferror(stdout) != 0) return print_error(cannot_write_output(error.code().value()));

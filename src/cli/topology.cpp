@@ -8,7 +8,7 @@
 #include <memory>
 
 #include "cli/commands.hpp"
-#include "cli/topology_output.hpp"
+#include "cli/output/topology_output.hpp"
 #include "peer/setup/rule_check.hpp"
 #include "peer/storage/files.hpp"
 #include "topology/convergence.hpp"

@@ -44,9 +44,9 @@ Status check_shards(const LearnerRequest& request) {
   return {};
 }
 
-/// Samples that an operation embeds are whole numbers from 0 on, below its vocabulary.
+/// Samples that an operation embeds are whole numbers from 0 on, below its vocabulary. (An
+/// embedding takes the samples.)
 Status check_tokens(const Operation& operation, const Embedding& embedding, const Dataset& data) {
-  if (std::ranges::find(operation.inputs, kSampleInput) == operation.inputs.end()) return {};
   for (const float value : data.features)
     if (!(value >= 0 && value < static_cast<float>(embedding.vocabulary)) ||
         std::floor(value) != value)

@@ -129,15 +129,16 @@ TEST_CASE_TEMPLATE("GPU: average-pool", Real, float, double) {
 
 TEST_CASE_TEMPLATE("GPU: embeddings", Real, float, double) {
   GOSSAMER_GPU_OF(Real, gpu_device);
-  // Behind relu no token is negative, and few are greater than 3.
-  check_layers<Real>(*gpu_device,
-                     {Activate{.activation = Activation::relu},
-                      Embedding{.vocabulary = 9, .features = 5}, PositionEmbedding{}},
-                     kColour);
-  check_layers<Real>(*gpu_device,
-                     {Dense{.units = 6, .activation = Activation::relu},
-                      Embedding{.vocabulary = 400, .features = 3}},
-                     kVector);
+  for (const int vocabulary : {3, 400}) {
+    const ModelSpec spec = chain(
+        {Reshape{.height = 0, .channels = 1}, Embedding{.vocabulary = vocabulary, .features = 5},
+         PositionEmbedding{}, Dense{.units = 3}},
+        Loss::softmax_cross_entropy);
+    Samples samples(kColour, 40);
+    for (std::size_t i = 0; i < samples.features.size(); ++i)
+      samples.features[i] = static_cast<float>(i * 7 % 3);
+    check_parity_on<Real>(*gpu_device, spec, kColour, samples, {}, {5, 1, 3}, 4);
+  }
 }
 
 TEST_CASE_TEMPLATE("GPU: attention", Real, float, double) {

@@ -213,18 +213,25 @@ inline void check_close(const CompiledModel& network, const Outcome& on_gpu, con
 
 /// Checks that a fleet has the same outcome on a GPU and, in double, on the CPU.
 template <class Real>
-void check_parity(gpu::BasicDevice<Real>& device, const ModelSpec& spec, const ModelContext& data,
-                  const Plan& plan, const std::vector<int>& batches, std::size_t peers,
-                  double slack = 1) {
+void check_parity_on(gpu::BasicDevice<Real>& device, const ModelSpec& spec,
+                     const ModelContext& data, const Samples& samples, const Plan& plan,
+                     const std::vector<int>& batches, std::size_t peers, double slack = 1) {
   const CompiledModel network =
       compiled(spec, data, *std::max_element(batches.begin(), batches.end()));
-  const Samples samples(data, 40);
   gpu::BasicCpuDevice<double> cpu(1);
   Fleet<Real> on_gpu(device, network, samples, peers, true);
   Fleet<double> on_cpu(cpu, network, samples, peers);
   on_gpu.run(plan, batches);
   on_cpu.run(plan, batches);
   check_close(network, on_gpu.outcome(), on_cpu.outcome(), slack * kTrainingError<Real>, plan.pass);
+}
+
+/// The same on samples of normal features.
+template <class Real>
+void check_parity(gpu::BasicDevice<Real>& device, const ModelSpec& spec, const ModelContext& data,
+                  const Plan& plan, const std::vector<int>& batches, std::size_t peers,
+                  double slack = 1) {
+  check_parity_on(device, spec, data, Samples(data, 40), plan, batches, peers, slack);
 }
 
 }  // namespace gossamer::train

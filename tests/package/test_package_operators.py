@@ -1,4 +1,4 @@
-"""The operators of native models against PyTorch's, in double: losses and gradients of random graphs."""
+"""Operators of native models against PyTorch's in double: losses and gradients of random graphs."""
 
 import json
 import os
@@ -63,6 +63,24 @@ def average_pool(x: Tensor, _: dict[str, Tensor], p: Parameters) -> Tensor:
     return channels_last(functional.avg_pool2d(channels_first(x), p["size"]))
 
 
+def max_pool(x: Tensor, _: dict[str, Tensor], p: Parameters) -> Tensor:
+    return channels_last(functional.max_pool2d(channels_first(x), p["size"]))
+
+
+def activation(x: Tensor, _: dict[str, Tensor], p: Parameters) -> Tensor:
+    return ACTIVATIONS[p["activation"]](x)
+
+
+def reshape(x: Tensor, _: dict[str, Tensor], p: Parameters) -> Tensor:
+    extents = (p["height"], p["width"], p["channels"])
+    return x.reshape(len(x), *(extent or -1 for extent in extents))
+
+
+def embedding(x: Tensor, weights: dict[str, Tensor], _: Parameters) -> Tensor:
+    tokens = x.reshape(len(x), -1).long()
+    return functional.embedding(tokens, weights["table"]).unsqueeze(2)
+
+
 def attention(x: Tensor, _: dict[str, Tensor], p: Parameters) -> Tensor:
     batch, height, width, channels = x.shape
     heads = x.reshape(batch, height * width, 3, p["heads"], -1).permute(2, 0, 3, 1, 4)
@@ -81,6 +99,10 @@ ONE_INPUT = {
     "group_norm": group_norm,
     "layer_norm": layer_norm,
     "average_pool": average_pool,
+    "max_pool": max_pool,
+    "activation": activation,
+    "reshape": reshape,
+    "embedding": embedding,
     "attention": attention,
     "position_embedding": lambda x, weights, _: x + weights["table"],
 }
@@ -102,7 +124,7 @@ def loss_of(model: dict[str, Any], row: Tensor) -> Tensor:
         length = int(torch.tensor(block["shape"]).prod())
         tensor = row[block["offset"] : block["offset"] + length].reshape(block["shape"])
         weights.setdefault(name, {})[role] = tensor
-    features = torch.tensor(model["features"], dtype=torch.float64)
+    features = torch.tensor(model["features"], dtype=torch.float32).double()
     samples = channels_last(features.reshape(model["batch"], *model["shape"]))
     outputs: list[Tensor] = []
     for operation in model["operations"]:

@@ -257,3 +257,27 @@ def test_names_in_a_file_do_not_reach_the_terminal(gossamer: Path, tmp_path: Pat
     assert "graph.txt:2" in run_with(
         gossamer, tmp_path, "run.peers=2", "topology.kind=file", f"topology.path={graph}"
     )
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        "[[operation]]\nkind = 'dense'\n" * 60_000,
+        "[[operation]]\nkind = 'add'\ninputs = [" + "'samples'," * 200_000 + "]",
+        "[[operation]]\nkind = 'dense'\nunits = 10000000\n" * 2,
+        "[[operation]]\nkind = 'convolution'\nchannels = 10000000\nkernel = 9999999\n"
+        "padding = 9999998\n",
+        "[[operation]]\nkind = 'reshape'\n" + "a." * 100_000 + "b = 1",
+        "[[operation]]\nkind = 'dense'\nname = '" + "\u202e" * 100_000 + "'",
+    ],
+    ids=["operations", "inputs", "parameters", "padding", "key", "name"],
+)
+def test_model_files(gossamer: Path, tmp_path: Path, model: str) -> None:
+    file = tmp_path / "model.toml"
+    file.write_text(model, encoding="utf-8")
+    assert "model.toml" in refused(gossamer, "model", file)
+
+
+def test_a_pipe_is_no_model_file(gossamer: Path, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "model.toml")
+    assert "model.toml" in refused(gossamer, "model", tmp_path / "model.toml")

@@ -26,22 +26,29 @@ struct TestGraph {
 };
 
 /// A random graph on kSmallImage: each operation takes random earlier ones, and what is left over
-/// at the end is added up.
+/// at the end is added up. `smooth`: without the operators whose gradient jumps, or is that of
+/// tokens: relu, max-pool and embeddings.
 class RandomGraph {
  public:
-  explicit RandomGraph(std::uint64_t seed) : random_(seed, kNoPeer, Purpose::test, 2) {
+  static constexpr int kVocabulary = 5;  ///< of samples that are embedded
+
+  explicit RandomGraph(std::uint64_t seed, bool smooth = true)
+      : random_(seed, kNoPeer, Purpose::test, 2), smooth_(smooth) {
     const int count = 2 + static_cast<int>(random_.below(6));
     for (int i = 0; i < count; ++i) add_operation();
     join();
   }
   ModelSpec spec() const { return graph_.spec; }
+  /// Whether the samples are to be tokens.
+  bool embeds() const { return std::holds_alternative<Embedding>(graph_.spec.operations[0].op); }
 
  private:
   static constexpr int kChannels = 6;
 
   Activation activation() {
-    constexpr Activation kAll[] = {Activation::none, Activation::tanh, Activation::gelu};
-    return kAll[random_.below(3)];
+    constexpr Activation kAll[] = {Activation::none, Activation::tanh, Activation::gelu,
+                                   Activation::relu};
+    return kAll[random_.below(smooth_ ? 3 : 4)];
   }
   /// An earlier operation whose output has kChannels channels at each position.
   int earlier() { return like_[random_.below(static_cast<std::uint32_t>(like_.size()))]; }
@@ -54,9 +61,9 @@ class RandomGraph {
   void add_operation() { like_.push_back(next_operation()); }
 
   int next_operation() {
-    if (like_.empty()) return dense(kChannels, kSampleInput);
+    if (like_.empty()) return first_operation();
     const int input = earlier();
-    switch (random_.below(8)) {
+    switch (random_.below(9)) {
       case 0: return dense(kChannels, input);
       case 1:
         return graph_.add(
@@ -67,13 +74,20 @@ class RandomGraph {
       case 3: return graph_.add(name(), LayerNorm{}, {input});
       case 4: return graph_.add(name(), Add{.activation = activation()}, {input, earlier()});
       case 5: return graph_.add(name(), PositionEmbedding{}, {input});
-      case 6: return dense(kChannels, graph_.add(name(), Concatenate{}, {input, earlier()}));
+      case 6: return graph_.add(name(), Activate{.activation = activation()}, {input});
+      case 7: return dense(kChannels, graph_.add(name(), Concatenate{}, {input, earlier()}));
       default: {
         const bool causal = random_.below(2) == 0;
         const int projected = dense(3 * kChannels, input);
         return graph_.add(name(), Attention{.heads = 2, .causal = causal}, {projected});
       }
     }
+  }
+
+  int first_operation() {
+    if (smooth_ || random_.below(4) > 0) return dense(kChannels, kSampleInput);
+    graph_.add(name(), Embedding{.vocabulary = kVocabulary, .features = kChannels}, {kSampleInput});
+    return graph_.add(name(), Reshape{.height = 0, .width = 6, .channels = kChannels});
   }
 
   void join() {
@@ -85,11 +99,13 @@ class RandomGraph {
     for (std::size_t i = 0; i < taken.size(); ++i)
       if (!taken[i]) left.push_back(static_cast<int>(i));
     if (left.size() > 1) left = {graph_.add("join", Add{}, left)};
-    graph_.add("pool", AveragePool{.size = 2}, {left[0]});
+    if (smooth_ || random_.below(2) == 0) graph_.add("pool", AveragePool{.size = 2}, {left[0]});
+    else graph_.add("pool", MaxPool{.size = 2}, {left[0]});
     graph_.add("out", Dense{.units = kSmallImage.classes});
   }
 
   RandomStream random_;
+  bool smooth_;
   TestGraph graph_;
   std::vector<int> like_;  // operations whose outputs have kChannels channels at each position
 };

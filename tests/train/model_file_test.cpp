@@ -95,6 +95,28 @@ kind = "dense"
   CHECK(canonical_text(*from_file) == canonical_text(*own));
 }
 
+TEST_CASE("operations of a file without names have the names of the library's models") {
+  const auto from_file = read(R"(
+[[operation]]
+kind = "convolution"
+channels = 8
+kernel = 5
+padding = 2
+[[operation]]
+kind = "group_norm"
+groups = 4
+activation = "relu"
+[[operation]]
+kind = "max_pool"
+[[operation]]
+kind = "dense"
+)");
+  const auto own = make_model("cnn", kDigitImages, {{"channels", std::vector<std::int64_t>{8}}});
+  REQUIRE(from_file.ok());
+  REQUIRE(own.ok());
+  CHECK(canonical_text(*from_file) == canonical_text(*own));
+}
+
 TEST_CASE("a model file may list its operations in any order") {
   const auto spec = read(R"(
 [[operation]]
@@ -139,6 +161,7 @@ TEST_CASE("files that are no models are refused with the place, the name and the
   CHECK(contains(model_file_refusal(""), "write [[operation]]"));
   CHECK(contains(model_file_refusal("operation = 3"), "write [[operation]]"));
   CHECK(contains(model_file_refusal("operation = [1, 2]"), "write [[operation]]"));
+  CHECK(contains(model_file_refusal("[operation]\nkind = \"dense\""), "two brackets"));
   CHECK(contains(model_file_refusal("layers = 3\n" + last), "'layers' is unknown"));
   CHECK(contains(model_file_refusal("= 3"), "not TOML"));
   CHECK(contains(model_file_refusal("loss = \"squared_eror\"\n" + last), "'squared_error'?"));
@@ -149,7 +172,8 @@ TEST_CASE("files that are no models are refused with the place, the name and the
   CHECK(contains(misspelt, ":1: there is no operator 'convolutoin'"));
   CHECK(contains(misspelt, "'convolution'?"));
   CHECK(contains(model_file_refusal(operation("kind = \"dense\"\nunit = 3")), "units"));
-  CHECK(contains(model_file_refusal(operation("kind = \"dense\"\nunits = -3")), "units"));
+  CHECK(contains(model_file_refusal(operation("kind = \"dense\"\nunits = -3")),
+                 "model.toml:3: 0.dense.units"));
   CHECK(contains(model_file_refusal(operation("kind = \"dense\"\nunits = 1e5")), "integer"));
   CHECK(contains(model_file_refusal(operation("kind = \"dense\"\nunits = {a = 3}")), "units"));
   CHECK(
@@ -170,6 +194,11 @@ TEST_CASE("files that are no models are refused with the place, the name and the
                  "there is an operation 'a' already"));
   CHECK(contains(model_file_refusal(operation("kind = \"dense\"\nname = \"a\"\ninputs = [\"a\"]")),
                  "'a' → 'a' are a cycle"));
+  std::string fan_in = "\"samples\"";
+  for (int i = 0; i < 1024; ++i) fan_in += ", \"samples\"";
+  CHECK(contains(model_file_refusal(operation("kind = \"add\"\ninputs = [" + fan_in + "]")),
+                 "1025 inputs"));
+  CHECK(contains(model_file_refusal("loss = \"squared_error\"\n" + last), "model.toml: model:"));
   std::string many;
   for (int i = 0; i < 4097; ++i) many += last;
   CHECK(contains(model_file_refusal(many), "4097 operations"));

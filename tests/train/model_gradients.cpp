@@ -27,8 +27,12 @@ std::string parameters_json(const Operator& op) {
 
 void print_model(std::uint64_t seed) {
   constexpr int kBatch = 3;
-  const ModelSpec spec = RandomGraph(seed).spec();
+  const RandomGraph graph(seed, false);
+  const ModelSpec spec = graph.spec();
   Bench bench(spec, kSmallImage, kBatch);
+  if (graph.embeds())
+    for (std::size_t i = 0; i < bench.table.features.size(); ++i)
+      bench.table.features[i] = static_cast<float>(i * (seed + 1) % RandomGraph::kVocabulary);
   const std::vector<double> row = bench.parameters<double>();
   double loss = 0;
   const std::vector<double> gradient = bench.gradient(row, &loss);

@@ -186,7 +186,29 @@ TEST_CASE("graphs that are none: a cycle, two outputs, no input, unknown operati
   CHECK(contains(model.error().message, "no operation has parameters"));
 }
 
+TEST_CASE("gelu of huge values has a finite gradient") {
+  const ModelContext data{.width = 3};
+  Bench bench(chain({Activate{.activation = Activation::gelu}, PositionEmbedding{},
+                     Activate{.activation = Activation::gelu}, Dense{.units = 1}},
+                    Loss::squared_error),
+              data, 1);
+  for (const float huge : {1e4F, 1e18F}) {
+    bench.table.features = {huge, -huge, 0};
+    for (const float value : bench.gradient(std::vector<float>(7, 1e-19F)))
+      CHECK(std::isfinite(value));
+  }
+}
+
 TEST_CASE("operators that do not fit their inputs are refused with the reason") {
+  CHECK(contains(operators_refusal({Dense{.units = 4}, Embedding{.vocabulary = 3, .features = 2}}),
+                 "'1.embedding': its input are no tokens"));
+  CHECK(contains(operators_refusal({Dense{.units = 4}, GroupNorm{.groups = 4}}),
+                 "the norm of one value"));
+  CHECK(contains(operators_refusal({Dense{.units = 70'000}, Reshape{.width = 2, .channels = 0},
+                                    Convolution{.channels = 70'000, .kernel = 1},
+                                    GroupNorm{.groups = 70'000}}),
+                 "70000 groups are too many"));
+  CHECK(contains(operators_refusal({Dense{.units = 4'000'000}, LayerNorm{}}), "for a norm"));
   CHECK(contains(operators_refusal({AveragePool{.size = 5}}), "'0.pool': a 5 × 5 pool"));
   CHECK(contains(operators_refusal({Dense{.units = 4}, LayerNorm{}, Attention{.heads = 1}}),
                  "'2.attention': the 4 channels"));
@@ -274,6 +296,11 @@ TEST_CASE("costs: parameters and floating-point operations of each operation") {
 }
 
 TEST_CASE("sizes that no machine has are refused, and not computed modulo 2⁶⁴") {
+  const ModelContext one_pixel{.channels = 1, .height = 1, .width = 1, .classes = 3};
+  CHECK(contains(operators_refusal({Dense{.units = 9},
+                                    Convolution{.channels = 11, .kernel = 10'000, .padding = 5000}},
+                                   one_pixel),
+                 "kernel is too large"));
   const ModelContext pixel{.channels = 1, .height = 4, .width = 4, .classes = 3};
   CHECK(contains(
       operators_refusal(

@@ -267,6 +267,10 @@ void gelu(const Real* x, Real* y, std::size_t length) {
 template <class Real>
 void gelu_backward(const Real* x, const Real* dy, Real* dx, std::size_t length) {
   const auto value = [](Pack<Real> at, Pack<Real> gradient) __attribute__((always_inline)) {
+    // Beyond ±20 the slope is 0 or 1, and the square of a huge value would be infinite.
+    const Pack<Real> low = spread<Real>(-20), high = spread<Real>(20);
+    at = at < low ? low : at;
+    at = at > high ? high : at;
     const Pack<Real> t = gelu_tanh<Real>(at);
     const Pack<Real> slope = Real(0.79788456080286535588) * (Real(1) + Real(0.134145) * (at * at));
     return gradient * (Real(0.5) * (Real(1) + t) + Real(0.5) * at * ((Real(1) - t * t) * slope));

@@ -4,7 +4,7 @@
 
 #include "base/check.hpp"
 #include "base/philox.hpp"
-#include "gpu/cpu/layers.hpp"
+#include "gpu/cpu/layers/layers.hpp"
 
 namespace gossamer::gpu {
 namespace {

@@ -94,10 +94,10 @@ Status check_configuration(const Setup& setup, const fs::path& path, const Manif
   if (manifest.configuration == setup.configuration_hash()) return {};
   const auto difference =
       config_difference(setup.config, config_json(setup.config), manifest.config);
-  const std::string what = difference
-                               ? fmt::format("{} is {} there and {} here", difference->name,
-                                             text_of(difference->there), text_of(difference->here))
-                               : std::string("the content of the data differs");
+  const std::string what =
+      difference ? fmt::format("{} is {} there and {} here", difference->name,
+                               text_of(difference->there), text_of(difference->here))
+                 : std::string("the content of the data, or of the model's file, differs");
   return invalid_error(
       fmt::format("{} is from another configuration: {}; use the configuration that wrote it, or "
                   "choose another folder (checkpoint.folder, --out)",

@@ -14,10 +14,11 @@ constexpr double kLeastBias = 1e-4;
 SampleRecovery::SampleRecovery(const train::Dataset& data,
                                const std::vector<train::ParameterBlock>& blocks)
     : data_(data), blocks_(blocks) {
-  if (blocks.size() < 2) return;
-  const auto& weights = blocks[0].shape;
-  possible_ = weights.size() == 2 && weights[0] == static_cast<int>(data.feature_count()) &&
-              blocks[1].shape == std::vector<int>{weights[1]};
+  for (std::size_t b = 0; b + 1 < blocks.size() && weights_ == nullptr; ++b)
+    if (blocks[b].takes_samples && blocks[b + 1].takes_samples) {
+      weights_ = &blocks[b];
+      bias_ = &blocks[b + 1];
+    }
   const auto [lowest, highest] = std::ranges::minmax(data.features);
   lowest_ = lowest;
   highest_ = highest;
@@ -25,19 +26,27 @@ SampleRecovery::SampleRecovery(const train::Dataset& data,
 
 std::vector<std::vector<float>> SampleRecovery::candidates(std::span<const double> update) const {
   std::vector<std::vector<float>> candidates;
-  if (!possible_) return candidates;
-  const std::span<const double> weights = update.subspan(blocks_[0].offset, blocks_[0].length),
-                                biases = update.subspan(blocks_[1].offset, blocks_[1].length);
+  if (!possible()) return candidates;
+  const std::span<const double> weights = update.subspan(weights_->offset, weights_->length),
+                                biases = update.subspan(bias_->offset, bias_->length);
   double largest = 0;
   for (const double bias : biases) largest = std::max(largest, std::abs(bias));
   for (std::size_t j = 0; j < biases.size(); ++j) {
     if (largest == 0 || std::abs(biases[j]) < kLeastBias * largest) continue;
     std::vector<float>& candidate = candidates.emplace_back(data_.feature_count());
     for (std::size_t f = 0; f < candidate.size(); ++f)
-      candidate[f] = std::clamp(static_cast<float>(weights[f * biases.size() + j] / biases[j]),
-                                lowest_, highest_);
+      candidate[f] =
+          std::clamp(static_cast<float>(weights[input_of(f) * biases.size() + j] / biases[j]),
+                     lowest_, highest_);
   }
   return candidates;
+}
+
+/// Models take channels last, and data sets have them first.
+std::size_t SampleRecovery::input_of(std::size_t feature) const {
+  const auto channels = static_cast<std::size_t>(data_.channels),
+             pixels = data_.feature_count() / channels;
+  return feature % pixels * channels + feature / pixels;
 }
 
 std::vector<RecoveredSample> SampleRecovery::match(
@@ -70,7 +79,8 @@ std::vector<std::vector<float>> SampleRecovery::other_samples(std::size_t count)
 
 std::optional<int> SampleRecovery::label(std::span<const double> update) const {
   const train::ParameterBlock& last = blocks_.back();
-  if (data_.classes < 2 || last.shape != std::vector<int>{data_.classes}) return std::nullopt;
+  if (data_.classes < 2 || !last.gives_outputs || last.shape != std::vector<int>{data_.classes})
+    return std::nullopt;
   const std::span<const double> biases = update.subspan(last.offset, last.length);
   return static_cast<int>(std::ranges::max_element(biases) - biases.begin());
 }

@@ -1,4 +1,4 @@
-// Training samples read off an update of the parameters, where the first layer is dense.
+// Training samples read off an update of the parameters, where a dense operation takes them.
 //
 // The gradient of unit j's weights is Σ_s δ_sj x_s, and that of its bias Σ_s δ_sj, over the samples
 // s of a batch. So their quotient is the sample itself if one sample alone reaches the unit, and
@@ -32,9 +32,9 @@ class SampleRecovery {
   /// `data` and `blocks` (the tensors of a row) outlive it.
   SampleRecovery(const train::Dataset& data, const std::vector<train::ParameterBlock>& blocks);
 
-  /// Whether the first layer is dense and has a bias: else no sample is read off.
-  bool possible() const { return possible_; }
-  /// [candidates, features]: what the units of the first layer give, within the range of the data.
+  /// Whether a dense operation with a bias takes the samples: else no sample is read off.
+  bool possible() const { return weights_ != nullptr; }
+  /// [candidates, features]: what the units of that operation give, within the range of the data.
   /// `update`: [d].
   std::vector<std::vector<float>> candidates(std::span<const double> update) const;
   /// For each of `samples` the nearest candidate, the best first. No candidate: empty.
@@ -43,16 +43,19 @@ class SampleRecovery {
   /// `count` samples of the test split, or fewer: candidates that tell nothing of a batch, with
   /// which a match is to be compared.
   std::vector<std::vector<float>> other_samples(std::size_t count) const;
-  /// The label that the update shows of a batch of one sample; none without classes, or if the last
-  /// layer has no bias.
+  /// The label that the update shows of a batch of one sample; none without classes, or if
+  /// the outputs are not those of a dense operation with a bias.
   std::optional<int> label(std::span<const double> update) const;
 
  private:
+  std::size_t input_of(std::size_t feature) const;
   double psnr(std::span<const float> a, std::span<const float> b) const;
 
   const train::Dataset& data_;
   const std::vector<train::ParameterBlock>& blocks_;
-  bool possible_ = false;
+  /// Of the dense operation that takes the samples; null: there is none.
+  const train::ParameterBlock* weights_ = nullptr;
+  const train::ParameterBlock* bias_ = nullptr;
   float lowest_ = 0, highest_ = 0;  ///< of all features
 };
 

@@ -24,7 +24,7 @@ constexpr std::size_t kPixels = kSide * kSide, kRecord = 1 + kChannels * kPixels
 constexpr std::array<double, kChannels> kMean{0.4914, 0.4822, 0.4465},
     kDeviation{0.2470, 0.2435, 0.2616};
 
-constexpr std::size_t kSampleInput = 60'000;  // of the whole data set
+constexpr std::size_t kSamples = 60'000;  // of the whole data set
 constexpr const char* kTrainFiles[] = {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin",
                                        "data_batch_4.bin", "data_batch_5.bin"};
 constexpr const char* kTestFile = "test_batch.bin";
@@ -148,7 +148,7 @@ Result<Dataset> make(const DatasetContext&, const ParameterValues& given) {
   data.count = data.train_count + tests.count;
   GOSSAMER_TRY_STATUS(check_count("test_count", options.test_count, tests.count));
   parts.push_back(std::move(tests));
-  data.features.reserve(std::min(data.count, kSampleInput) * data.feature_count());
+  data.features.reserve(std::min(data.count, kSamples) * data.feature_count());
   for (const Part& part : parts) GOSSAMER_TRY_STATUS(append(data, part, values));
   return data;
 }

@@ -28,6 +28,8 @@ bool is_too_large(const ParameterBlock& block) {
 
 constexpr double kEmbeddingDeviation = 0.02;
 
+constexpr std::size_t kSamplesTensor = 0;
+
 /// The samples, or the output of a layer. Outputs of reshapes are the tensors that they reshape.
 struct Tensor {
   std::size_t value = 0;   ///< in the workspace
@@ -50,24 +52,34 @@ class Compiler {
     tensors_.push_back(new_tensor(samples_.values()));
   }
 
-  Status add(const Operation& operation) {
+  Status add(const Operation& operation, bool is_last) {
     std::vector<Shape> shapes;
     std::vector<std::size_t> inputs;
     for (const int input : operation.inputs) {
       shapes.push_back(input == kSampleInput ? samples_ : shape_of(input));
-      inputs.push_back(input == kSampleInput ? 0 : tensor_of_[static_cast<std::size_t>(input)]);
+      inputs.push_back(input == kSampleInput ? kSamplesTensor
+                                             : tensor_of_[static_cast<std::size_t>(input)]);
     }
+    if (std::holds_alternative<Embedding>(operation.op) && inputs[0] != kSamplesTensor)
+      return refuse(operation,
+                    "its input are no tokens; an embedding takes the samples, directly or through "
+                    "reshapes");
     const std::size_t blocks_before = parameters_.blocks().size();
     auto lowered = lower(operation, shapes, parameters_);
     if (!lowered.ok()) return refuse(operation, lowered.error().message);
-    const auto blocks = std::span(parameters_.blocks()).subspan(blocks_before);
+    const std::span<ParameterBlock> blocks = parameters_.from(blocks_before);
+    const auto* dense = std::get_if<Dense>(&operation.op);
+    for (ParameterBlock& block : blocks) {
+      block.takes_samples = dense != nullptr && !dense->per_position && inputs[0] == kSamplesTensor;
+      block.gives_outputs = dense != nullptr && dense->activation == Activation::none && is_last;
+    }
     GOSSAMER_TRY_STATUS(check_size(operation, lowered->output, blocks));
-    model_.operations_.push_back({.name = operation.name,
-                                  .op = operator_name(operation.op),
-                                  .inputs = operation.inputs,
-                                  .output = lowered->output,
-                                  .forward_flops = lowered->forward_flops});
-    CompiledOperation& compiled = model_.operations_.back();
+    CompiledOperation& compiled = model_.operations_.emplace_back();
+    static_cast<Operation&>(compiled) = operation;
+    compiled.output = lowered->output;
+    compiled.first_block = blocks_before;
+    compiled.blocks = blocks.size();
+    compiled.forward_flops = lowered->forward_flops;
     for (const ParameterBlock& block : blocks) compiled.parameters += block.length;
     bool wants_input_gradient = false;
     for (const std::size_t input : inputs)
@@ -78,7 +90,7 @@ class Compiler {
     for (LoweredLayer& layer : lowered->layers)
       inputs = {add_layer(std::move(layer), inputs, compiled.output.values(),
                           wants_input_gradient || !blocks.empty())};
-    compiled.kept_values = used_ - used_before;
+    compiled.memory_values = used_ - used_before;
     tensor_of_.push_back(inputs[0]);
     return {};
   }
@@ -216,7 +228,7 @@ Result<CompiledModel> CompiledModel::compile(const ModelSpec& spec, const ModelC
         fmt::format("model: samples of {} values, batch {}: too large", values, batch));
   Compiler compiler(data, batch);
   for (const Operation& operation : in_order.operations)
-    GOSSAMER_TRY_STATUS(compiler.add(operation));
+    GOSSAMER_TRY_STATUS(compiler.add(operation, &operation == &in_order.operations.back()));
   GOSSAMER_TRY_STATUS(check_output(in_order, compiler, data));
   return compiler.finish(in_order.loss);
 }

@@ -17,15 +17,13 @@ namespace gossamer::train {
 
 /// An operation of a compiled model: shapes, and costs of one sample. The numbers of floating-point
 /// operations count a multiplication and an addition as two.
-struct CompiledOperation {
-  std::string name;
-  std::string op;           ///< operator_name()
-  std::vector<int> inputs;  ///< indices of earlier operations, or kSampleInput
+struct CompiledOperation : Operation {  ///< inputs: indices of earlier operations, or kSampleInput
   Shape output;
-  std::size_t parameters = 0;
+  std::size_t first_block = 0, blocks = 0;  ///< its tensors of parameters
+  std::size_t parameters = 0;               ///< their values
   double forward_flops = 0, backward_flops = 0;
-  std::size_t kept_values = 0;  ///< of the whole batch, from the forward pass to the backward pass:
-                                ///< outputs and scratch
+  std::size_t memory_values = 0;  ///< of the whole batch: the output, and what the operation needs
+                                  ///< beside it
 };
 
 /// Immutable. Thread: any.

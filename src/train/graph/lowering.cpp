@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace gossamer::train {
@@ -10,6 +11,8 @@ namespace {
 using Start = ParameterBlock::Start;
 
 constexpr std::int64_t kMostChannels = 1'000'000'000;
+constexpr int kMostGroups = 65535;            // blocks of a GPU in one direction
+constexpr int kMostNormChannels = 2'000'000;  // likewise, of 32 channels each
 /// Most values of a tensor that an operator makes for one sample beside its output.
 constexpr double kMostScratch = 1e9;
 
@@ -58,6 +61,8 @@ class Lowering {
     if (padded > kMostScratch)
       return invalid(fmt::format("padding {} is too large", layer.padding));
     const std::int64_t taps = std::int64_t{layer.kernel} * layer.kernel;
+    if (static_cast<double>(taps) * std::max(in.channels, layer.channels) > kMostScratch)
+      return invalid(fmt::format("a {0} × {0} kernel is too large", layer.kernel));
     // A convolution is followed by relu, directly or after its group norm.
     operation.weights =
         block("weights", {layer.kernel, layer.kernel, in.channels, layer.channels},
@@ -97,6 +102,11 @@ class Lowering {
     const Shape in = input();
     if (layer.groups < 1 || in.channels % layer.groups != 0)
       return invalid(fmt::format("{} groups do not divide {} channels", layer.groups, in.channels));
+    if (in.positions() == 1 && in.channels == layer.groups)
+      return invalid("the norm of one value is a constant; use fewer groups");
+    if (layer.groups > kMostGroups)
+      return invalid(
+          fmt::format("{} groups are too many; the most are {}", layer.groups, kMostGroups));
     return add_norm(in.positions(), layer.groups, layer.activation, 1);
   }
 
@@ -234,6 +244,9 @@ class Lowering {
   }
 
   Status add_norm(int pixels, int groups, Activation activation, int positions) {
+    if (input().channels > kMostNormChannels)
+      return invalid(fmt::format("{} channels are too many for a norm; the most are {}",
+                                 input().channels, kMostNormChannels));
     result.output = input();
     gpu::GroupNormOperation operation{
         .pixels = pixels, .channels = input().channels, .groups = groups};

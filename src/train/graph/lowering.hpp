@@ -24,6 +24,10 @@ struct ParameterBlock {
   enum class Start { zero, one, he_normal, glorot_uniform, embedding };
   Start start = Start::zero;
   std::int64_t fan_in = 0, fan_out = 0;
+
+  /// Of a dense operation that takes the samples as they are, and of one whose result is the
+  /// model's output, without activation.
+  bool takes_samples = false, gives_outputs = false;
 };
 
 /// The blocks of a row, one after the other.
@@ -31,6 +35,8 @@ class ParameterLayout {
  public:
   /// Adds a block behind the others. Returns its offset.
   std::size_t add(ParameterBlock block);
+  /// The blocks from the `first` on.
+  std::span<ParameterBlock> from(std::size_t first) { return std::span(blocks_).subspan(first); }
   std::size_t values() const;  ///< d
   const std::vector<ParameterBlock>& blocks() const { return blocks_; }
 

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/printable.hpp"
 #include "base/quantity_text.hpp"
+#include "train/graph/operators.hpp"
 
 namespace gossamer::train {
 namespace {
@@ -24,7 +26,7 @@ constexpr const char* kOfSamples = "#D55E00";
 
 std::string escape(const std::string& text) {
   std::string safe;
-  for (const char c : text) {
+  for (const char c : printable(text)) {
     if (c == '&') safe += "&amp;";
     else if (c == '<') safe += "&lt;";
     else safe += c;
@@ -51,9 +53,8 @@ struct Route {
 
 class ModelDrawing {
  public:
-  ModelDrawing(const CompiledModel& model, const Shape& samples,
-               const std::vector<std::string>& details, int batch)
-      : model_(model), samples_(samples), details_(details), batch_(batch) {
+  ModelDrawing(const CompiledModel& model, const Shape& samples, int batch)
+      : model_(model), samples_(samples), batch_(batch) {
     place_boxes();
     route_edges();
     for (int pass = 0; pass < 3; ++pass) order_rows();
@@ -190,8 +191,7 @@ class ModelDrawing {
     const std::string quiet = fmt::format("font-size=\"10\" fill=\"{}\"", kQuiet);
     line(15, fmt::format("font-weight=\"bold\" fill=\"{}\"", kInk).c_str(),
          is_samples ? "samples" : shortened(operation_of(item.operation).name));
-    if (!is_samples)
-      line(29, quiet.c_str(), shortened(details_[static_cast<std::size_t>(item.operation)]));
+    if (!is_samples) line(29, quiet.c_str(), shortened(describe(operation_of(item.operation).op)));
     line(43, quiet.c_str(), to_string(shape_of(item.operation)));
   }
 
@@ -203,7 +203,6 @@ class ModelDrawing {
 
   const CompiledModel& model_;
   Shape samples_;
-  const std::vector<std::string>& details_;
   int batch_;
   std::vector<Item> items_;
   std::vector<std::vector<std::size_t>> rows_;  // items, from left to right
@@ -213,14 +212,13 @@ class ModelDrawing {
 }  // namespace
 
 Result<std::string> draw_model(const CompiledModel& model, const std::string& title,
-                               const Shape& samples, const std::vector<std::string>& details,
-                               int batch) {
+                               const Shape& samples, int batch) {
   if (model.operations().size() > kMostDrawnOperations)
     return invalid_error(
         fmt::format("--draw: {} operations are too many to see anything; the most "
                     "are {}",
                     model.operations().size(), kMostDrawnOperations));
-  return ModelDrawing(model, samples, details, batch).svg(title);
+  return ModelDrawing(model, samples, batch).svg(title);
 }
 
 }  // namespace gossamer::train

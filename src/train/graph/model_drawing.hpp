@@ -12,11 +12,10 @@ namespace gossamer::train {
 /// The most operations that a drawing can show legibly.
 inline constexpr std::size_t kMostDrawnOperations = 200;
 
-/// `title`: plain text. `samples`: the shape of a sample. `details`: of each operation, a line of
-/// plain text. Edges are labelled with the bytes of a batch of `batch` samples in float. The error
-/// (invalid) is of a model of more than kMostDrawnOperations operations.
+/// `title`: plain text. `samples`: the shape of a sample. Edges are labelled with the bytes of a
+/// batch of `batch` samples in float. The error (invalid) is of a model of more than
+/// kMostDrawnOperations operations.
 Result<std::string> draw_model(const CompiledModel& model, const std::string& title,
-                               const Shape& samples, const std::vector<std::string>& details,
-                               int batch);
+                               const Shape& samples, int batch);
 
 }  // namespace gossamer::train

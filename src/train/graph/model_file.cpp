@@ -10,12 +10,14 @@
 #include "base/printable.hpp"
 #include "base/suggestion.hpp"
 #include "base/toml_file.hpp"
+#include "train/graph/compiled_model.hpp"
 #include "train/graph/operators.hpp"
 
 namespace gossamer::train {
 namespace {
 
 constexpr std::size_t kMostOperations = 4096;
+constexpr std::size_t kMostInputs = 1024;  // of an operation
 constexpr std::size_t kMostNameBytes = 64;
 
 /// An [[operation]] whose inputs are names yet.
@@ -66,12 +68,15 @@ Result<std::vector<std::string>> inputs_of(const std::string& place, const toml:
   if (texts == nullptr || texts->empty())
     return invalid_error(fmt::format(
         "{}: inputs is a list of names of operations, as [\"stem\", \"samples\"]", place));
+  if (texts->size() > kMostInputs)
+    return invalid_error(fmt::format("{}: {} inputs; an operation has {} at most", place,
+                                     texts->size(), kMostInputs));
   return *texts;
 }
 
 /// The values of the operator's parameters.
 Result<ParameterValues> values_of(const std::string& path, const std::string& name,
-                                  const toml::table& table) {
+                                  const toml::table& table, const OperatorKind& kind) {
   ParameterValues values;
   for (const auto& [key, node] : table) {
     if (key == "name" || key == "kind" || key == "inputs") continue;
@@ -79,7 +84,12 @@ Result<ParameterValues> values_of(const std::string& path, const std::string& na
     if (!value.ok())
       return invalid_error(fmt::format("{}: {}.{}: {}", place_of(path, node), name,
                                        printable(excerpt(key.str())), value.error().message));
-    values[std::string(key.str())] = std::move(value).value();
+    const std::string parameter(key.str());
+    const ParameterValues one{{parameter, std::move(value).value()}};
+    const auto checked = check_values(name, kind.parameters, one);
+    if (!checked.ok())
+      return invalid_error(fmt::format("{}: {}", place_of(path, node), checked.error().message));
+    values.insert(one.begin(), one.end());
   }
   return values;
 }
@@ -93,7 +103,7 @@ Result<Entry> read_entry(const std::string& path, const toml::node& node, std::s
         fmt::format("{}: write [[operation]] above the `kind` of an operation", entry.place));
   GOSSAMER_TRY(const std::string kind_name, text_of(entry.place, *table, "kind"));
   GOSSAMER_TRY(const OperatorKind* kind, find_operator(entry.place, kind_name));
-  entry.name = fmt::format("{}.{}", number, kind_name);
+  entry.name = default_name(number, static_cast<std::size_t>(kind - operator_kinds().data()));
   if (table->contains("name")) {
     GOSSAMER_TRY(entry.name, text_of(entry.place, *table, "name"));
     GOSSAMER_TRY_STATUS(check_name(entry.place, entry.name));
@@ -101,7 +111,7 @@ Result<Entry> read_entry(const std::string& path, const toml::node& node, std::s
   if (const toml::node* inputs = table->get("inputs")) {
     GOSSAMER_TRY(entry.inputs, inputs_of(place_of(path, *inputs), *inputs));
   }
-  GOSSAMER_TRY(const ParameterValues values, values_of(path, entry.name, *table));
+  GOSSAMER_TRY(const ParameterValues values, values_of(path, entry.name, *table, *kind));
   auto op = kind->make(entry.name, values, context);
   if (!op.ok()) return invalid_error(fmt::format("{}: {}", entry.place, op.error().message));
   entry.op = std::move(op).value();
@@ -128,6 +138,10 @@ Result<std::vector<Entry>> read_entries(const std::string& path, const toml::tab
           fmt::format("{}: '{}' is unknown in a model file; there are: loss, "
                       "[[operation]]",
                       place_of(path, node), printable(excerpt(key.str()))));
+  if (root["operation"].is_table())
+    return invalid_error(
+        fmt::format("{}: write [[operation]], with two brackets on each side: there may be several",
+                    place_of(path, *root.get("operation"))));
   const toml::array* list = root["operation"].as_array();
   if (list == nullptr || list->empty())
     return invalid_error(
@@ -183,8 +197,9 @@ Result<ModelSpec> read_model_file(const std::string& path, const ModelContext& c
     }
     spec.operations.push_back(std::move(operation));
   }
-  const auto in_order = ordered(spec);
-  if (!in_order.ok()) return invalid_error(fmt::format("{}: {}", path, in_order.error().message));
+  // Compiled for a single sample, so that an error names the file.
+  const auto compiled = CompiledModel::compile(spec, context, 1);
+  if (!compiled.ok()) return invalid_error(fmt::format("{}: {}", path, compiled.error().message));
   return spec;
 }
 

@@ -12,7 +12,7 @@ namespace {
 
 struct OperatorNames {
   const char* name;        ///< in model files
-  const char* short_name;  ///< in the names of a chain's operations
+  const char* short_name;  ///< in the names of operations that have no other
 };
 
 /// In the order of Operator's alternatives.
@@ -93,11 +93,15 @@ std::string to_string(const Shape& shape) {
 
 const char* operator_name(const Operator& op) { return kNames[op.index()].name; }
 
+std::string default_name(std::size_t number, std::size_t kind) {
+  return fmt::format("{}.{}", number, kNames[kind].short_name);
+}
+
 ModelSpec chain(std::vector<Operator> operators, Loss loss) {
   ModelSpec spec{.operations = {}, .loss = loss};
   for (Operator& op : operators) {
     const auto i = static_cast<int>(spec.operations.size());
-    std::string name = fmt::format("{}.{}", i, kNames[op.index()].short_name);
+    std::string name = default_name(static_cast<std::size_t>(i), op.index());
     spec.operations.push_back({std::move(name), std::move(op), {i == 0 ? kSampleInput : i - 1}});
   }
   return spec;

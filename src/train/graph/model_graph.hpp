@@ -97,6 +97,10 @@ using Operator =
 /// "dense", "max_pool", …: the name of the operator in model files and error messages.
 const char* operator_name(const Operator& op);
 
+/// "0.dense", "2.pool", …: the name of operation `number` where it has no other. `kind`: the index
+/// of the alternative in Operator.
+std::string default_name(std::size_t number, std::size_t kind);
+
 /// The input of an operation that takes the samples.
 inline constexpr int kSampleInput = -1;
 
@@ -112,8 +116,7 @@ struct ModelSpec {
   Loss loss = Loss::softmax_cross_entropy;
 };
 
-/// The model that applies `operators` one after the other. Operation i is called "i.dense",
-/// "i.convolution", "i.pool", "i.norm", …
+/// The model that applies `operators` one after the other, with default names.
 ModelSpec chain(std::vector<Operator> operators, Loss loss);
 
 /// The same model with its operations in an order in which each follows its inputs; among several

@@ -70,8 +70,8 @@ ParameterNotes count(std::string help, double minimum, std::string unit = {}) {
   return {.help = std::move(help), .minimum = minimum, .maximum = kMost, .unit = std::move(unit)};
 }
 
-std::vector<OperatorKind> make_kinds() {
-  std::vector<OperatorKind> kinds;
+/// Those of networks for images.
+void add_layers(std::vector<OperatorKind>& kinds) {
   kinds.push_back(kind_of<Dense>(
       "y = activation(x W + b)", "Rosenblatt, Psychol. Rev. 1958",
       with_activation(
@@ -109,6 +109,10 @@ std::vector<OperatorKind> make_kinds() {
   kinds.push_back(kind_of<LayerNorm>("norm of the channels of each position",
                                      "Ba, Kiros, Hinton, arXiv:1607.06450",
                                      ParameterSet<Options<LayerNorm>>()));
+}
+
+/// Those of graphs and of sequences.
+void add_others(std::vector<OperatorKind>& kinds) {
   kinds.push_back(kind_of<Activate>("a function of each value",
                                     "gelu: Hendrycks and Gimpel, arXiv:1606.08415",
                                     with_activation(ParameterSet<Options<Activate>>())));
@@ -141,6 +145,12 @@ std::vector<OperatorKind> make_kinds() {
                count("heads; 3 heads divide the channels", 1, "heads"))
           .add("causal", &Options<Attention>::op, &Attention::causal,
                {.help = "a position attends only to itself and those before it"})));
+}
+
+std::vector<OperatorKind> make_kinds() {
+  std::vector<OperatorKind> kinds;
+  add_layers(kinds);
+  add_others(kinds);
   return kinds;
 }
 
@@ -153,13 +163,13 @@ const std::vector<OperatorKind>& operator_kinds() {
   return kinds;
 }
 
-std::string describe_parameters(const Operator& op) {
+std::string describe(const Operator& op) {
   const ParameterValues values = kind_of(op).values(op);
   std::vector<std::string> texts;
   for (const ParameterSpec& spec : kind_of(op).parameters)
     if (const ParameterValue& value = values.at(spec.name); value != spec.default_value)
       texts.push_back(fmt::format("{} = {}", spec.name, gossamer::to_string(value)));
-  return fmt::format("{}", fmt::join(texts, ", "));
+  return fmt::format("{}{}{}", operator_name(op), texts.empty() ? "" : " ", fmt::join(texts, ", "));
 }
 
 std::string canonical_text(const ModelSpec& spec) {

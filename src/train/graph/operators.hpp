@@ -28,8 +28,8 @@ struct OperatorKind {
 /// In the order of Operator's alternatives.
 const std::vector<OperatorKind>& operator_kinds();
 
-/// The parameters of an operator that have not their default values: "units = 10, bias = false".
-std::string describe_parameters(const Operator& op);
+/// The operator, and its parameters that have not their default values: "dense units = 10".
+std::string describe(const Operator& op);
 
 /// The whole model as text: equal texts mean equal models. An operation is a line: name, operator,
 /// inputs and parameters.

@@ -13,7 +13,8 @@ const ParameterSet<GraphOptions>& graph_parameters() {
   static const auto set = ParameterSet<GraphOptions>().add(
       "file", &GraphOptions::file,
       {.help = "TOML file of the model's operations; `gossamer model FILE` shows it",
-       .path = true});
+       .path = true,
+       .local = true});
   return set;
 }
 

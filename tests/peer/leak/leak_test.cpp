@@ -184,9 +184,9 @@ TEST_CASE("the samples of units that one sample alone reaches are read off, and 
   data.labels = {0, 1, 0};
   // Three units: sample 0 alone, sample 1 alone, both with parts 1 and 3; a fourth with none.
   const std::vector<train::ParameterBlock> blocks{
-      {.name = "0.weights", .shape = {2, 4}, .offset = 0, .length = 8},
-      {.name = "0.bias", .shape = {4}, .offset = 8, .length = 4},
-      {.name = "1.bias", .shape = {2}, .offset = 12, .length = 2}};
+      {.name = "0.weights", .shape = {2, 4}, .offset = 0, .length = 8, .takes_samples = true},
+      {.name = "0.bias", .shape = {4}, .offset = 8, .length = 4, .takes_samples = true},
+      {.name = "1.bias", .shape = {2}, .offset = 12, .length = 2, .gives_outputs = true}};
   const std::vector<double> update{-2, 6, -10, 0, -4, -2, 1, 0, -2, 2, -4, 0, -0.1, 0.1};
   const SampleRecovery recovery(data, blocks);
   REQUIRE(recovery.possible());
@@ -205,7 +205,11 @@ TEST_CASE("the samples of units that one sample alone reaches are read off, and 
   CHECK(others[0].psnr == doctest::Approx(10 * std::log10(32.0 / 5)));
   CHECK(others[1].psnr == doctest::Approx(10 * std::log10(32.0 / 10)));
   CHECK(recovery.label(update) == 1);
-  // A first layer that is no dense one with a bias.
+  // Of two channels: the model takes channels last, and the data set has them first.
+  data.channels = 2;
+  data.width = 1;
+  CHECK(SampleRecovery(data, blocks).candidates(update)[0] == std::vector<float>{1, 2});
+  // No dense operation with a bias takes the samples.
   const std::vector<train::ParameterBlock> biases{blocks[1], blocks[2]};
   const SampleRecovery none(data, biases);
   CHECK_FALSE(none.possible());

@@ -92,6 +92,8 @@ def test_shapes_and_costs(gossamer: Path) -> None:
     operations = {operation["name"]: operation for operation in model["operations"]}
     assert operations["stem"]["output"] == [8, 8, 8]
     assert operations["stem"]["parameters"] == 9 * 8 + 8
+    assert operations["stem"]["settings"]["padding"] == 1
+    assert operations["stem"]["tensors"] == {"stem.weights": [3, 3, 1, 8], "stem.bias": [8]}
     assert operations["first"]["inputs"] == ["first.b.norm", "stem.norm"]
     assert operations["first.a"]["forward_flops"] == 2 * 9 * 8 * 8 * 64
     assert operations["classes"]["output"] == [1, 1, 10]
@@ -154,3 +156,24 @@ def test_bad_files(gossamer: Path, tmp_path: Path) -> None:
     assert "takes 'dence', which does not exist" in refused(gossamer, file)
     file.write_text(MLP.replace("128", "0.5"), encoding="utf-8")
     assert "model.toml:2: 0.dense.units" in refused(gossamer, file)
+
+
+def test_the_documentation_shows_what_the_command_prints_and_draws(
+    gossamer: Path, tmp_path: Path
+) -> None:
+    page = (ROOT / "docs" / "MODELS.md").read_text(encoding="utf-8")
+    drawing = tmp_path / "residual.svg"
+    command = [gossamer, "model", "experiments/models/residual.toml", "--draw", drawing]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT).stdout
+    assert f"$ gossamer model experiments/models/residual.toml\n{printed}```" in page
+    assert drawing.read_bytes() == (ROOT / "docs" / "images" / "residual.svg").read_bytes()
+
+
+def test_the_documentation_describes_every_operator_and_its_parameters(gossamer: Path) -> None:
+    page = (ROOT / "docs" / "MODELS.md").read_text(encoding="utf-8")
+    operators = json.loads(call(gossamer, "list", "--json").stdout)["operator"]
+    assert "attention" in operators
+    for name, operator in operators.items():
+        row = next(line for line in page.splitlines() if line.startswith(f"| `{name}` |"))
+        for parameter in operator["parameters"]:
+            assert f"`{parameter}`" in row.rpartition("|")[0].rpartition("|")[2], (name, parameter)

@@ -98,6 +98,9 @@ __device__ __forceinline__ Real gelu_tanh(Real x) {
 /// gelu′ x = ½ (1 + t) + ½ x (1 − t²) u′ with t = tanh u, u′ = √(2/π) (1 + 0.134145 x²).
 template <class Real>
 __device__ __forceinline__ Real gelu_slope(Real x) {
+  // Beyond ±20 the slope is 0 or 1, and the square of a huge value would be infinite.
+  x = x < Real(-20) ? Real(-20) : x;
+  x = x > Real(20) ? Real(20) : x;
   const Real t = gelu_tanh(x);
   const Real slope = Real(0.79788456080286535588) * (Real(1) + Real(0.134145) * (x * x));
   return Real(0.5) * (Real(1) + t) + Real(0.5) * x * ((Real(1) - t * t) * slope);

@@ -1,7 +1,7 @@
 // Activations and biases, sums of tensors, and channels beside each other.
 #include <algorithm>
 
-#include "gpu/cpu/layers.hpp"
+#include "gpu/cpu/layers/layers.hpp"
 
 namespace gossamer::gpu {
 

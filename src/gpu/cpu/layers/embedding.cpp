@@ -3,7 +3,7 @@
 #include <cmath>
 #include <limits>
 
-#include "gpu/cpu/layers.hpp"
+#include "gpu/cpu/layers/layers.hpp"
 
 namespace gossamer::gpu {
 namespace {

@@ -3,7 +3,7 @@
 // Dense: Y = f(X W + b); with dY ← dY ⊙ f′: db = Σ_rows dY, dW = Xᵀ dY, dX = dY Wᵀ.
 #include <algorithm>
 
-#include "gpu/cpu/layers.hpp"
+#include "gpu/cpu/layers/layers.hpp"
 
 namespace gossamer::gpu {
 

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "cli/text_table.hpp"
+#include "cli/output/text_table.hpp"
 #include "peer/storage/json.hpp"
 #include "theory/hostile_bound.hpp"
 #include "topology/convergence.hpp"

@@ -8,7 +8,7 @@
 // gradient and the turned weights.
 #include <algorithm>
 
-#include "gpu/cpu/layers.hpp"
+#include "gpu/cpu/layers/layers.hpp"
 
 namespace gossamer::gpu {
 namespace {

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "gpu/cpu/layers.hpp"
+#include "gpu/cpu/layers/layers.hpp"
 
 namespace gossamer::gpu {
 namespace {

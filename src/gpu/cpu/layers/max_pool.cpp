@@ -1,7 +1,7 @@
 // Max-pooling.
 #include <algorithm>
 
-#include "gpu/cpu/layers.hpp"
+#include "gpu/cpu/layers/layers.hpp"
 
 namespace gossamer::gpu {
 namespace {

@@ -1,4 +1,4 @@
-#include "cli/topology_output.hpp"
+#include "cli/output/topology_output.hpp"
 
 #include <fmt/format.h>
 
