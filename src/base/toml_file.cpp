@@ -13,8 +13,7 @@
 namespace gossamer {
 namespace {
 
-constexpr std::uintmax_t kMaxTomlBytes = 2 << 20;  // typical: a few hundred
-constexpr std::size_t kMaxKeyDots = 64;            // a key of ours has one
+constexpr std::size_t kMaxKeyDots = 64;  // a key of ours has one
 
 /// The first line with a key of absurdly many parts, or 0. The parser makes a table for each part,
 /// and their number bounds its stack; it bounds the depth of values itself.

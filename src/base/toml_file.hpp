@@ -2,6 +2,8 @@
 #pragma once
 
 #include <toml++/toml.h>
+
+#include <cstdint>
 #include <string>
 
 #include "base/parameter.hpp"
@@ -9,8 +11,10 @@
 
 namespace gossamer {
 
-/// Parses a file of at most 2 MiB. Errors: (data) the file cannot be read; (invalid) it is not
-/// TOML, with the file and the line.
+inline constexpr std::uint64_t kMaxTomlBytes = 2 << 20;  ///< typical: a few hundred
+
+/// Parses a file of at most kMaxTomlBytes. Errors: (data) the file cannot be read; (invalid) it is
+/// not TOML, with the file and the line.
 Result<toml::table> read_toml_file(const std::string& path);
 
 /// "run.toml:12", the place of a value.

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "cli/commands.hpp"
+#include "peer/log/resolved_config.hpp"
 #include "peer/prediction/prediction.hpp"
 #include "peer/watch/log_follower.hpp"
 #include "peer/watch/run_page.hpp"

@@ -105,6 +105,8 @@ struct AttackChoice : PluginChoice {
   AttackOptions options;
 };
 
+/// model.kind of a model that a file describes.
+inline constexpr const char* kGraphModel = "graph";
 /// model.kind of a model that the program brings which starts the run (peer/setup/workload.hpp),
 /// with its own data and optimizer.
 inline constexpr const char* kExternalModel = "external";

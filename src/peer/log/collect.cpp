@@ -13,6 +13,7 @@
 #include "peer/log/log_records.hpp"
 #include "peer/log/open_participants.hpp"
 #include "peer/log/recorder.hpp"
+#include "peer/log/resolved_config.hpp"
 #include "peer/log/run_files.hpp"
 #include "peer/log/summary.hpp"
 #include "peer/setup/node_tensors.hpp"

@@ -10,6 +10,7 @@
 
 #include "base/hash.hpp"
 #include "peer/config/config_json.hpp"
+#include "peer/log/resolved_config.hpp"
 #include "peer/log/run_files.hpp"
 #include "peer/log/summary.hpp"
 #include "peer/log/topology_json.hpp"
@@ -116,7 +117,7 @@ Recorder::Recorder(const Setup& setup, std::vector<int> hosted, fs::path folder)
       train_losses_(workers(), std::numeric_limits<double>::quiet_NaN()) {}
 
 Status Recorder::start_log(const std::string& clock) {
-  GOSSAMER_TRY_STATUS(write_file(resolved_path(folder_, hosted_.front()), setup_.config.to_toml()));
+  GOSSAMER_TRY_STATUS(write_resolved(setup_.config, folder_, hosted_.front()));
   GOSSAMER_TRY(RecordFile log, RecordFile::create(log_path_));
   log_.emplace(std::move(log));
   const Status written = log_->write(header_ = header_of(clock));
@@ -164,12 +165,7 @@ Status Recorder::resume_at(gossip::Round round, bool ran_before) {
                     log_path_.string()));
   GOSSAMER_TRY(train_losses_, resumed_log_->truncate(round));
   train_losses_.resize(workers());  // servers, which follow the workers, have no train loss
-  const fs::path resolved = resolved_path(folder_, hosted_.front());
-  const std::string config = setup_.config.to_toml();
-  // Usually unchanged. While a process joins a network, its neighbours wait for it, so a write to a
-  // slow disk is avoided.
-  if (const auto there = read_file(resolved, config.size()); !there.ok() || *there != config)
-    GOSSAMER_TRY_STATUS(write_file(resolved, config));
+  GOSSAMER_TRY_STATUS(write_resolved(setup_.config, folder_, hosted_.front()));
   GOSSAMER_TRY(RecordFile log, RecordFile::append(log_path_));
   log_.emplace(std::move(log));
   resumed_log_.reset();
@@ -336,7 +332,7 @@ void Recorder::discard() {
   if (appends_) return;
   std::error_code ignored;
   fs::remove(log_path_, ignored);
-  fs::remove(resolved_path(folder_, hosted_.front()), ignored);
+  remove_resolved(folder_, hosted_.front());
   const PrivacyAccount* account = setup_.workload->privacy_account();
   if (account != nullptr && account->empty()) fs::remove(account_path(), ignored);
   fs::remove(folder_, ignored);  // only if it is empty

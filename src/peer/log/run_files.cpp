@@ -128,10 +128,6 @@ const Json* ProcessLog::end() const {
   return records.empty() || record_type(records.back()) != "end" ? nullptr : &records.back();
 }
 
-std::filesystem::path resolved_path(const std::filesystem::path& folder, int lowest) {
-  return folder / fmt::format("resolved-{}.toml", lowest);
-}
-
 Result<std::vector<std::pair<int, fs::path>>> log_files(const fs::path& folder) {
   std::vector<fs::path> folders{folder};
   std::error_code error, ignored;  // ignored: what cannot be inspected is not a process's folder

@@ -64,9 +64,6 @@ class LogReader {
 Result<std::vector<std::pair<int, std::filesystem::path>>> log_files(
     const std::filesystem::path& folder);
 
-/// The configuration of a process, with the defaults filled in, beside its log in `folder`.
-std::filesystem::path resolved_path(const std::filesystem::path& folder, int lowest);
-
 /// Error (data): there is no log with a header in `folder`.
 Error no_run_in(const std::filesystem::path& folder);
 

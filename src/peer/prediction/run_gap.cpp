@@ -10,6 +10,7 @@
 
 #include "gossip/algorithm.hpp"
 #include "peer/log/log_records.hpp"
+#include "peer/log/resolved_config.hpp"
 #include "peer/log/run_files.hpp"
 #include "peer/prediction/prediction.hpp"
 #include "peer/setup/setup.hpp"

@@ -171,7 +171,7 @@ Result<std::shared_ptr<Workload>> make_native_workload(const Config& config,
   GOSSAMER_TRY(request.model,
                train::make_model(config.model.kind, model_context, config.model.values));
   const std::string model_text =
-      config.model.kind == "graph" ? train::canonical_text(request.model) : "";
+      config.model.kind == kGraphModel ? train::canonical_text(request.model) : "";
   request.sampling = config.shards;
   request.optimizer = config.optimizer;
   request.local_steps = config.run.rounds * static_cast<std::uint64_t>(algorithm.steps_per_round());

@@ -76,6 +76,35 @@ def test_a_network_trains_the_models_of_the_experiments_with_the_bits_of_one_pro
     assert net.summary()["final_hash"] == expected
 
 
+def test_a_run_keeps_its_model(gossamer: Path, network: NetworkFactory, tmp_path: Path) -> None:
+    file = tmp_path / "model.toml"
+    file.write_text(MLP, encoding="utf-8")
+    net = network(2, "run.rounds=4", *graph(file))
+    net.start("0"), net.start("1")
+    assert net.wait() == [0, 0]
+    file.write_text("the file has changed", encoding="utf-8")
+    expected = net.summary()["final_hash"]  # of collect, which evaluates the averaged model
+    again = tmp_path / "again"
+    repeated = call(gossamer, "run", "--quiet", net.out / "resolved-1.toml", "--out", again)
+    assert repeated.returncode == 0, repeated.stderr
+    summary = json.loads((again / "summary.json").read_text(encoding="utf-8"))
+    assert summary["final_hash"] == expected
+    assert (again / "model-0.toml").read_text(encoding="utf-8") == MLP
+
+
+def test_the_place_of_a_model_file_is_no_part_of_the_run(
+    network: NetworkFactory, tmp_path: Path
+) -> None:
+    net = network(2, "run.rounds=4", "model.kind=graph")
+    for peer in "01":
+        file = tmp_path / peer / "model.toml"
+        file.parent.mkdir()
+        file.write_text(MLP + f"# of peer {peer}", encoding="utf-8")
+        net.start(peer, f"model.file={file}")
+    assert net.wait() == [0, 0]
+    net.summary()
+
+
 def test_processes_with_other_files_are_refused(network: NetworkFactory, tmp_path: Path) -> None:
     one, other = tmp_path / "one.toml", tmp_path / "other.toml"
     one.write_text(MLP, encoding="utf-8")
@@ -155,7 +184,7 @@ def test_bad_files(gossamer: Path, tmp_path: Path) -> None:
     file.write_text(MLP + "inputs = ['dence']\n", encoding="utf-8")
     assert "takes 'dence', which does not exist" in refused(gossamer, file)
     file.write_text(MLP.replace("128", "0.5"), encoding="utf-8")
-    assert "model.toml:2: 0.dense.units" in refused(gossamer, file)
+    assert "model.toml:4: 0.dense.units" in refused(gossamer, file)
 
 
 def test_the_documentation_shows_what_the_command_prints_and_draws(
