@@ -45,8 +45,8 @@ struct ConvolutionOperation {
   int outputs = 0;                          ///< channels of the output
   int kernel = 0, padding = 0;
   Activation activation = Activation::none;
-  std::size_t weights = 0;  ///< in the row: [kernel, kernel, channels, outputs]
-  std::size_t bias = 0;     ///< in the row: [outputs]
+  std::size_t weights = 0;      ///< in the row: [kernel, kernel, channels, outputs]
+  std::size_t bias = kNowhere;  ///< in the row: [outputs], or kNowhere
 
   int padded_height() const { return height + 2 * padding; }
   int padded_width() const { return width + 2 * padding; }

@@ -67,7 +67,7 @@ TEST_CASE_TEMPLATE("GPU: convolutions", Real, float, double) {
       *gpu_device,
       {Convolution{.channels = 4, .kernel = 3, .padding = 1, .activation = Activation::tanh},
        Convolution{.channels = 18, .kernel = 3, .padding = 0, .activation = Activation::relu},
-       Convolution{.channels = 2, .kernel = 2, .padding = 1}},
+       Convolution{.channels = 2, .kernel = 2, .padding = 1, .bias = false}},
       kColour);
 }
 

@@ -44,7 +44,9 @@ def dense(x: Tensor, weights: dict[str, Tensor], p: Parameters) -> Tensor:
 
 def convolution(x: Tensor, weights: dict[str, Tensor], p: Parameters) -> Tensor:
     kernel = weights["weights"].permute(3, 2, 0, 1)
-    y = functional.conv2d(channels_first(x), kernel, weights["bias"], padding=p["padding"])
+    assert ("bias" in weights) == p["bias"]
+    bias = weights.get("bias")
+    y = functional.conv2d(channels_first(x), kernel, bias, padding=p["padding"])
     return ACTIVATIONS[p["activation"]](channels_last(y))
 
 

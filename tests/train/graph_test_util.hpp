@@ -65,10 +65,14 @@ class RandomGraph {
     const int input = earlier();
     switch (random_.below(9)) {
       case 0: return dense(kChannels, input);
-      case 1:
+      case 1: {
+        const bool bias = random_.below(2) == 0;
         return graph_.add(
-            name(), Convolution{.channels = kChannels, .padding = 1, .activation = activation()},
+            name(),
+            Convolution{
+                .channels = kChannels, .padding = 1, .activation = activation(), .bias = bias},
             {input});
+      }
       case 2:
         return graph_.add(name(), GroupNorm{.groups = 3, .activation = activation()}, {input});
       case 3: return graph_.add(name(), LayerNorm{}, {input});

@@ -49,7 +49,7 @@ TEST_CASE("convolutions: paddings, kernels, channels, one behind the other") {
   check_layer(
       {Convolution{.channels = 4, .kernel = 3, .padding = 1, .activation = Activation::tanh},
        Convolution{.channels = 18, .kernel = 3, .padding = 0, .activation = Activation::relu},
-       Convolution{.channels = 2, .kernel = 2, .padding = 1}},
+       Convolution{.channels = 2, .kernel = 2, .padding = 1, .bias = false}},
       kColour, 2);
 }
 

@@ -68,7 +68,7 @@ TEST_CASE("a model file: default inputs, names, units and loss") {
   CHECK(spec->loss == Loss::softmax_cross_entropy);
   CHECK(canonical_text(*spec) ==
         "softmax_cross_entropy\n"
-        "stem convolution -1 activation=relu channels=4 kernel=3 padding=1\n"
+        "stem convolution -1 activation=relu bias=true channels=4 kernel=3 padding=1\n"
         "norm group_norm 0 activation=none groups=2\n"
         "sum add 1,0 activation=relu\n"
         "3.dense dense 2 activation=none bias=true per_position=false units=10");

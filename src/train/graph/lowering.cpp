@@ -13,7 +13,8 @@ using Start = ParameterBlock::Start;
 constexpr std::int64_t kMostChannels = 1'000'000'000;
 constexpr int kMostGroups = 65535;            // blocks of a GPU in one direction
 constexpr int kMostNormChannels = 2'000'000;  // likewise, of 32 channels each
-/// Most values of a tensor that an operator makes for one sample beside its output.
+/// Most values of a convolution's weights, and of a tensor that an operator makes for one sample
+/// beside its output: their sizes are 32-bit.
 constexpr double kMostScratch = 1e9;
 
 Error invalid(std::string message) { return {ErrorKind::invalid, std::move(message)}; }
@@ -61,14 +62,15 @@ class Lowering {
     if (padded > kMostScratch)
       return invalid(fmt::format("padding {} is too large", layer.padding));
     const std::int64_t taps = std::int64_t{layer.kernel} * layer.kernel;
-    if (static_cast<double>(taps) * std::max(in.channels, layer.channels) > kMostScratch)
-      return invalid(fmt::format("a {0} × {0} kernel is too large", layer.kernel));
+    if (static_cast<double>(taps) * in.channels * layer.channels > kMostScratch)
+      return invalid(fmt::format("a {0} × {0} kernel from {1} to {2} channels is too large",
+                                 layer.kernel, in.channels, layer.channels));
     // A convolution is followed by relu, directly or after its group norm.
     operation.weights =
         block("weights", {layer.kernel, layer.kernel, in.channels, layer.channels},
               layer.activation == Activation::tanh ? Start::glorot_uniform : Start::he_normal,
               taps * in.channels, taps * layer.channels);
-    operation.bias = block("bias", {layer.channels}, Start::zero);
+    if (layer.bias) operation.bias = block("bias", {layer.channels}, Start::zero);
     result.output = {operation.output_height(), operation.output_width(), layer.channels};
     add_products(2.0 * static_cast<double>(taps * in.channels) *
                  static_cast<double>(result.output.values()));

@@ -48,6 +48,7 @@ struct Convolution {  ///< stride 1
   int kernel = 3;   ///< square
   int padding = 0;  ///< zeros on every side
   Activation activation = Activation::none;
+  bool bias = true;
 };
 struct MaxPool {
   int size = 2;  ///< square window, stride = size; pixels that do not fill a window are left out

@@ -90,7 +90,9 @@ void add_layers(std::vector<OperatorKind>& kinds) {
                           .add("kernel", &Options<Convolution>::op, &Convolution::kernel,
                                count("height and width of the kernel", 1, "pixels"))
                           .add("padding", &Options<Convolution>::op, &Convolution::padding,
-                               count("zeros on every side", 0, "pixels")))));
+                               count("zeros on every side", 0, "pixels"))
+                          .add("bias", &Options<Convolution>::op, &Convolution::bias,
+                               {.help = "add a constant to each channel"}))));
   kinds.push_back(
       kind_of<MaxPool>("the greatest value of each square window", "Ranzato et al., CVPR 2007",
                        ParameterSet<Options<MaxPool>>().add(

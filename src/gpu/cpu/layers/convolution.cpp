@@ -117,6 +117,7 @@ template <class Real>
 void forward(const ConvolutionOperation& c, int batch, const Real* row, const Operands<Real>& at) {
   const Correlation shape{c.padded_width(), c.channels, c.output_height(),
                           c.output_width(), c.outputs,  c.kernel};
+  const Real* bias = c.bias == kNowhere ? nullptr : row + c.bias;
   for (int i = 0; i < batch; ++i) {
     const Real* image = at.x + size(i) * input_values(c);
     if (c.padding > 0) {
@@ -125,7 +126,7 @@ void forward(const ConvolutionOperation& c, int batch, const Real* row, const Op
           c.padding * c.channels, padded, c.padded_height());
       image = padded;
     }
-    correlate(shape, image, row + c.weights, row + c.bias, at.y + size(i) * output_values(c));
+    correlate(shape, image, row + c.weights, bias, at.y + size(i) * output_values(c));
   }
   kernels<Real>().activate(c.activation, at.y, size(batch) * output_values(c));
 }
@@ -134,9 +135,11 @@ template <class Real>
 void backward(const ConvolutionOperation& c, int batch, const Real* row, Real* gradient,
               const Operands<Real>& at) {
   kernels<Real>().activation_backward(c.activation, at.y, at.dy, size(batch) * output_values(c));
-  std::fill_n(gradient + c.bias, c.outputs, Real(0));
-  kernels<Real>().column_sums(at.dy, batch * c.output_height() * c.output_width(), c.outputs,
-                              gradient + c.bias);
+  if (c.bias != kNowhere) {
+    std::fill_n(gradient + c.bias, c.outputs, Real(0));
+    kernels<Real>().column_sums(at.dy, batch * c.output_height() * c.output_width(), c.outputs,
+                                gradient + c.bias);
+  }
   std::fill_n(gradient + c.weights, weight_values(c), Real(0));
   Real* framed = at.scratch + (c.padding > 0 ? size(batch) * padded_values(c) : 0);
   Real* turned = framed + framed_values(c);

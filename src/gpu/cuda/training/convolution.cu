@@ -66,7 +66,7 @@ struct Forward {
   using Row = Pixel;
   int m, n, k;
   Sources<Real> sources;
-  std::size_t weights, bias, output;
+  std::size_t weights, bias, output;  ///< bias: kNowhere if there is none
   Activation activation;
   const Real *x = nullptr, *w = nullptr, *b_row = nullptr;
   Real* y = nullptr;
@@ -74,7 +74,7 @@ struct Forward {
   __device__ void bind(unsigned peer) {
     x = sources.batch.at(peer, sources.gathered);
     w = sources.batch.parameters(peer) + weights;
-    b_row = sources.batch.parameters(peer) + bias;
+    b_row = bias == kNowhere ? nullptr : sources.batch.parameters(peer) + bias;
     y = sources.batch.at(peer, output);
   }
   __device__ __forceinline__ Row row(int index) const { return sources.pixel(index, m); }
@@ -86,7 +86,8 @@ struct Forward {
     return w[static_cast<std::size_t>(l) * n + j];
   }
   __device__ __forceinline__ void store(int, int i, int j, Real value) const {
-    y[static_cast<std::size_t>(i) * n + j] = activated(activation, value + b_row[j]);
+    if (b_row != nullptr) value += b_row[j];
+    y[static_cast<std::size_t>(i) * n + j] = activated(activation, value);
   }
 };
 
