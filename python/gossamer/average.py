@@ -58,13 +58,20 @@ class Averager(PeerLoop):
         """Mixes the tensors once with the neighbours': one round."""
         request = self._pending()
         self._check_tensors()
+        row = self._flat(request.x)
+        # Rows start at zero. An asynchronous algorithm may have averaged this one already, with
+        # that of a faster neighbour: so the first values are added, or the mean would move.
+        start = row + 0 if request.step == 0 else None
         if request.operation == "local_steps":
             self._store(request.x)
-        else:  # the gradient whose step with rate 1 leads from x to the values
+            if start is not None:
+                row += start
+        else:  # the gradient whose step with rate 1 leads from x to the values, or adds them
             gradient = self._flat(request.gradient)
             self._store(gradient)
             gradient *= -1
-            gradient += self._flat(request.x)
+            if start is None:
+                gradient += row
         self._complete()
 
     def _begin(self, request: _core.Request) -> None:

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import digits
@@ -77,6 +78,25 @@ def test_averages_of_pairs_keep_the_mean(consensus: Consensus) -> None:
     values = torch.stack([own["a"] for own in ends])
     assert torch.allclose(values.mean(0), torch.full((2, 3), MEAN), atol=1e-5)
     assert values.max() - values.min() < 2  # 3 at first
+
+
+@pytest.mark.parametrize("step", [0, 1])
+def test_the_first_values_are_added_to_what_neighbours_made_of_the_zero_start(step: int) -> None:
+    """A neighbour that is a round ahead may average before this peer has handed its values over."""
+    averager = object.__new__(gossamer.Averager)
+    values = np.array([1, 2], np.float32)
+    averager._tensors = {"a": values}
+    averager._places = {"a": averager._place(values)}
+    averager._complete = lambda: None
+    x, gradient = np.array([0.5, 0.25], np.float32), np.empty(2, np.float32)
+    request = SimpleNamespace(operation="gradient", step=step, x=x, gradient=gradient)
+    averager._pending = lambda: request
+    averager.average()
+    expected = values + x if step == 0 else values
+    assert np.array_equal(x - gradient, expected)  # what a step with rate 1 makes of it
+    request.operation = "local_steps"
+    averager.average()
+    assert np.array_equal(x, expected)
 
 
 def test_parameters_and_half_precision_take_the_mean(consensus: Consensus) -> None:

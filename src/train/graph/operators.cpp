@@ -43,7 +43,7 @@ ParameterSet<Options<Op>> with_activation(ParameterSet<Options<Op>> set) {
       {.help = "of the result", .choices = {std::begin(kActivations), std::end(kActivations)}});
 }
 
-/// The declaration of one operator. `set` lives as long as the program.
+/// The declaration of one operator.
 template <class Op>
 OperatorKind kind_of(std::string summary, std::string source, ParameterSet<Options<Op>> set) {
   OperatorKind kind{.name = operator_name(Op{}),
