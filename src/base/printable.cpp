@@ -59,4 +59,14 @@ std::string excerpt(std::string_view text) {
   return cut;
 }
 
+std::string xml_text(std::string_view text) {
+  std::string safe;
+  for (const char c : text) {
+    if (c == '&') safe += "&amp;";
+    else if (c == '<') safe += "&lt;";
+    else safe += c;
+  }
+  return safe;
+}
+
 }  // namespace gossamer

@@ -13,4 +13,7 @@ std::string printable(std::string_view text);
 /// The first 60 bytes of a text, and whole characters of UTF-8, with "…" if there are more.
 std::string excerpt(std::string_view text);
 
+/// `text` as it stands between the tags of XML or SVG: with & and < as entities.
+std::string xml_text(std::string_view text);
+
 }  // namespace gossamer

@@ -97,7 +97,8 @@ struct ConcatenateOperation {
 };
 
 /// Each value of a sample, rounded to an integer, is the number of a row of the table. The output
-/// of a number that the table does not have is NaN.
+/// of a number that the table does not have is NaN. The layer takes the samples, which have no
+/// gradient.
 struct EmbeddingOperation {
   int tokens = 0;  ///< of a sample
   int vocabulary = 0, features = 0;

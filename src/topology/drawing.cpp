@@ -8,6 +8,8 @@
 #include <set>
 #include <utility>
 
+#include "base/printable.hpp"
+
 namespace gossamer::topology {
 namespace {
 
@@ -17,16 +19,6 @@ constexpr int kColumns = 4;
 constexpr const char* kColours[kMostDrawnRounds] = {"#0072B2", "#D55E00", "#009E73",
                                                     "#CC79A7", "#E69F00", "#56B4E9"};
 constexpr const char* kInk = "#222222";
-
-std::string escaped(const std::string& text) {
-  std::string safe;
-  for (const char c : text) {
-    if (c == '&') safe += "&amp;";
-    else if (c == '<') safe += "&lt;";
-    else safe += c;
-  }
-  return safe;
-}
 
 struct Point {
   double x = 0, y = 0;
@@ -94,7 +86,7 @@ void add_text(std::string& svg, Point at, int size, const char* weight, const st
   svg += fmt::format(
       "<text x=\"{:.2f}\" y=\"{:.2f}\" font-size=\"{}\" font-weight=\"{}\" text-anchor=\"middle\" "
       "fill=\"{}\">{}</text>\n",
-      at.x, at.y, size, weight, colour, escaped(text));
+      at.x, at.y, size, weight, colour, xml_text(text));
 }
 
 /// Which colour is which round, centred below the panel.

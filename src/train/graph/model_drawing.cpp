@@ -24,16 +24,6 @@ constexpr const char* kWithParameters = "#0072B2";
 constexpr const char* kWithout = "#8A8F98";
 constexpr const char* kOfSamples = "#D55E00";
 
-std::string escape(const std::string& text) {
-  std::string safe;
-  for (const char c : printable(text)) {
-    if (c == '&') safe += "&amp;";
-    else if (c == '<') safe += "&lt;";
-    else safe += c;
-  }
-  return safe;
-}
-
 /// A box, or the bend of an edge that passes through a row.
 struct Item {
   int operation = kSampleInput;  ///< of a box
@@ -71,7 +61,7 @@ class ModelDrawing {
         "{0:.0f} {1:.0f}\" font-family=\"sans-serif\" font-size=\"12\">\n"
         "<rect width=\"100%\" height=\"100%\" fill=\"#FFFFFF\"/>\n"
         "<text x=\"{2:.0f}\" y=\"26\" font-size=\"15\" fill=\"{3}\">{4}</text>\n",
-        width, height, kMargin, kInk, escape(title));
+        width, height, kMargin, kInk, xml_text(printable(title)));
     for (const Route& route : routes_) add_edge(text, route);
     for (const Item& item : items_)
       if (!item.is_bend) add_box(text, item);
@@ -186,7 +176,7 @@ class ModelDrawing {
         left, y, kBoxWidth, kBoxHeight, colour);
     const auto line = [&](double below, const char* style, const std::string& content) {
       text += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" {}>{}</text>\n", left + 9, y + below,
-                          style, escape(content));
+                          style, xml_text(content));
     };
     const std::string quiet = fmt::format("font-size=\"10\" fill=\"{}\"", kQuiet);
     line(15, fmt::format("font-weight=\"bold\" fill=\"{}\"", kInk).c_str(),

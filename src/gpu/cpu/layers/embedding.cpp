@@ -41,8 +41,6 @@ void backward(const EmbeddingOperation& e, int batch, const Real*, Real* gradien
                            gradient + e.table + size(static_cast<int>(number)) * features,
                            features);
   });
-  // A token has no neighbourhood in which its number could change.
-  if (at.dx != nullptr) std::fill_n(at.dx, size(batch) * size(e.tokens), Real(0));
 }
 
 std::size_t scratch_values(const EmbeddingOperation&, int) { return 0; }

@@ -149,25 +149,22 @@ AttentionArguments<Real> arguments_of(const LayerCall<Real>& call,
           .queries = call.batch.samples * attention.heads * attention.positions};
 }
 
-dim3 attention_grid(int queries, int peers) {
-  return dim3(static_cast<unsigned>(pieces_of(static_cast<std::size_t>(queries), kThreads)), 1,
-              static_cast<unsigned>(peers));
-}
-
 }  // namespace
 
 template <class Real>
 void forward(const LayerCall<Real>& call, const AttentionOperation& attention) {
   const AttentionArguments<Real> arguments = arguments_of(call, attention);
-  launch(attend_kernel<Real>, attention_grid(arguments.queries, call.batch.peers), kThreads,
-         call.stream(), arguments);
+  launch(attend_kernel<Real>,
+         value_grid(static_cast<std::size_t>(arguments.queries), call.batch.peers, kThreads),
+         kThreads, call.stream(), arguments);
 }
 
 template <class Real>
 void backward(const LayerCall<Real>& call, const AttentionOperation& attention) {
   if (call.layer.input_gradient() == kNowhere) return;
   const AttentionArguments<Real> arguments = arguments_of(call, attention);
-  const dim3 grid = attention_grid(arguments.queries, call.batch.peers);
+  const dim3 grid =
+      value_grid(static_cast<std::size_t>(arguments.queries), call.batch.peers, kThreads);
   launch(query_kernel<Real>, grid, kThreads, call.stream(), arguments);
   launch(key_kernel<Real>, grid, kThreads, call.stream(), arguments);
 }

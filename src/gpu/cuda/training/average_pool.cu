@@ -69,26 +69,23 @@ AverageArguments<Real> arguments_of(const LayerCall<Real>& call, const AveragePo
           .outputs = call.batch.samples * height * width * pool.channels};
 }
 
-dim3 average_grid(int values, int peers) {
-  return dim3(static_cast<unsigned>(pieces_of(static_cast<std::size_t>(values), kThreads)), 1,
-              static_cast<unsigned>(peers));
-}
-
 }  // namespace
 
 template <class Real>
 void forward(const LayerCall<Real>& call, const AveragePoolOperation& pool) {
   const AverageArguments<Real> arguments = arguments_of(call, pool);
-  launch(average_kernel<Real>, average_grid(arguments.outputs, call.batch.peers), kThreads,
-         call.stream(), arguments);
+  launch(average_kernel<Real>,
+         value_grid(static_cast<std::size_t>(arguments.outputs), call.batch.peers, kThreads),
+         kThreads, call.stream(), arguments);
 }
 
 template <class Real>
 void backward(const LayerCall<Real>& call, const AveragePoolOperation& pool) {
   if (call.layer.input_gradient() == kNowhere) return;
   const AverageArguments<Real> arguments = arguments_of(call, pool);
-  launch(spread_kernel<Real>, average_grid(arguments.inputs, call.batch.peers), kThreads,
-         call.stream(), arguments);
+  launch(spread_kernel<Real>,
+         value_grid(static_cast<std::size_t>(arguments.inputs), call.batch.peers, kThreads),
+         kThreads, call.stream(), arguments);
 }
 
 std::size_t extra_values(const AveragePoolOperation&, int, int) { return 0; }

@@ -78,21 +78,18 @@ __global__ void __launch_bounds__(kThreads) channel_kernel(ChannelArguments<Real
   else *narrow = *wide;
 }
 
-dim3 grid(int values, int peers) {
-  return dim3(static_cast<unsigned>(pieces_of(static_cast<std::size_t>(values), kThreads)), 1,
-              static_cast<unsigned>(peers));
-}
-
 template <class Real>
 void run(cudaStream_t stream, const ElementArguments<Real>& arguments) {
-  launch(element_kernel<Real>, grid(arguments.total, arguments.batch.peers), kThreads, stream,
-         arguments);
+  launch(element_kernel<Real>,
+         value_grid(static_cast<std::size_t>(arguments.total), arguments.batch.peers, kThreads),
+         kThreads, stream, arguments);
 }
 
 template <class Real>
 void run(cudaStream_t stream, const SlopeArguments<Real>& arguments) {
-  launch(slope_kernel<Real>, grid(arguments.total, arguments.batch.peers), kThreads, stream,
-         arguments);
+  launch(slope_kernel<Real>,
+         value_grid(static_cast<std::size_t>(arguments.total), arguments.batch.peers, kThreads),
+         kThreads, stream, arguments);
 }
 
 /// Copies all inputs of the layer to its output, or the other way their gradients.
@@ -113,8 +110,9 @@ void copy_channels(const LayerCall<Real>& call, const ConcatenateOperation& conc
     arguments.by_part = FastDivide(arguments.part);
     arguments.total = call.batch.samples * concatenate.pixels * arguments.part;
     if (arguments.narrow != kNowhere)
-      launch(channel_kernel<Real>, grid(arguments.total, call.batch.peers), kThreads, call.stream(),
-             arguments);
+      launch(channel_kernel<Real>,
+             value_grid(static_cast<std::size_t>(arguments.total), call.batch.peers, kThreads),
+             kThreads, call.stream(), arguments);
     arguments.first += arguments.part;
   }
 }

@@ -53,13 +53,6 @@ __global__ void __launch_bounds__(kThreads) table_kernel(EmbeddingArguments<Real
 }
 
 template <class Real>
-__global__ void __launch_bounds__(kThreads)
-    no_gradient_kernel(Batch<Real> batch, std::size_t to, int values) {
-  const int i = static_cast<int>(blockIdx.x * kThreads + threadIdx.x);
-  if (i < values) batch.at(blockIdx.z, to)[i] = 0;
-}
-
-template <class Real>
 EmbeddingArguments<Real> arguments_of(const LayerCall<Real>& call,
                                       const EmbeddingOperation& embedding) {
   return {.batch = call.batch,
@@ -70,10 +63,6 @@ EmbeddingArguments<Real> arguments_of(const LayerCall<Real>& call,
           .tokens = call.batch.samples * embedding.tokens};
 }
 
-dim3 embedding_grid(std::size_t values, int peers) {
-  return dim3(static_cast<unsigned>(pieces_of(values, kThreads)), 1, static_cast<unsigned>(peers));
-}
-
 }  // namespace
 
 template <class Real>
@@ -81,8 +70,8 @@ void forward(const LayerCall<Real>& call, const EmbeddingOperation& embedding) {
   const EmbeddingArguments<Real> arguments = arguments_of(call, embedding);
   const std::size_t values =
       static_cast<std::size_t>(arguments.tokens) * static_cast<std::size_t>(embedding.features);
-  launch(embed_kernel<Real>, embedding_grid(values, call.batch.peers), kThreads, call.stream(),
-         arguments);
+  launch(embed_kernel<Real>, value_grid(values, call.batch.peers, kThreads), kThreads,
+         call.stream(), arguments);
 }
 
 template <class Real>
@@ -90,12 +79,8 @@ void backward(const LayerCall<Real>& call, const EmbeddingOperation& embedding) 
   const EmbeddingArguments<Real> arguments = arguments_of(call, embedding);
   const std::size_t values =
       static_cast<std::size_t>(embedding.vocabulary) * static_cast<std::size_t>(embedding.features);
-  launch(table_kernel<Real>, embedding_grid(values, call.batch.peers), kThreads, call.stream(),
-         arguments);
-  if (call.layer.input_gradient() == kNowhere) return;
-  launch(no_gradient_kernel<Real>,
-         embedding_grid(static_cast<std::size_t>(arguments.tokens), call.batch.peers), kThreads,
-         call.stream(), call.batch, call.layer.input_gradient(), arguments.tokens);
+  launch(table_kernel<Real>, value_grid(values, call.batch.peers, kThreads), kThreads,
+         call.stream(), arguments);
 }
 
 std::size_t extra_values(const EmbeddingOperation&, int, int) { return 0; }

@@ -90,6 +90,13 @@ template <class Real>
 void add_output_gradients(cudaStream_t stream, const Batch<Real>& batch,
                           const LayerOperation& layer);
 
+/// The grid in which each thread takes one of `values` values of each peer: x over values, z over
+/// peers.
+inline dim3 value_grid(std::size_t values, int peers, int threads) {
+  return dim3(static_cast<unsigned>(pieces_of(values, static_cast<std::size_t>(threads))), 1,
+              static_cast<unsigned>(peers));
+}
+
 /// Values that a layer needs in a peer's workspace beyond the program's.
 std::size_t extra_values(const DenseOperation& dense, int peers, int samples);
 std::size_t extra_values(const ConvolutionOperation& convolution, int peers, int samples);

@@ -87,19 +87,14 @@ PoolArguments<Real> arguments_of(const LayerCall<Real>& call, const MaxPoolOpera
           call.batch.samples * height * width * pool.channels};
 }
 
-template <class Real>
-dim3 grid(const LayerCall<Real>& call, std::size_t values) {
-  return dim3(static_cast<unsigned>(pieces_of(values, kThreads)), 1,
-              static_cast<unsigned>(call.batch.peers));
-}
-
 }  // namespace
 
 template <class Real>
 void forward(const LayerCall<Real>& call, const MaxPoolOperation& pool) {
   const PoolArguments<Real> arguments = arguments_of(call, pool);
-  launch(forward_kernel<Real>, grid(call, static_cast<std::size_t>(arguments.outputs)), kThreads,
-         call.stream(), arguments);
+  launch(forward_kernel<Real>,
+         value_grid(static_cast<std::size_t>(arguments.outputs), call.batch.peers, kThreads),
+         kThreads, call.stream(), arguments);
 }
 
 template <class Real>
@@ -110,11 +105,12 @@ void backward(const LayerCall<Real>& call, const MaxPoolOperation& pool) {
     const std::size_t values =
         static_cast<std::size_t>(call.batch.samples) * static_cast<std::size_t>(pool.height) *
         static_cast<std::size_t>(pool.width) * static_cast<std::size_t>(pool.channels);
-    launch(clear_kernel<Real>, grid(call, values), kThreads, call.stream(), call.batch,
-           call.layer.input_gradient(), values);
+    launch(clear_kernel<Real>, value_grid(values, call.batch.peers, kThreads), kThreads,
+           call.stream(), call.batch, call.layer.input_gradient(), values);
   }
-  launch(backward_kernel<Real>, grid(call, static_cast<std::size_t>(arguments.outputs)), kThreads,
-         call.stream(), arguments);
+  launch(backward_kernel<Real>,
+         value_grid(static_cast<std::size_t>(arguments.outputs), call.batch.peers, kThreads),
+         kThreads, call.stream(), arguments);
 }
 
 std::size_t extra_values(const MaxPoolOperation&, int, int) { return 0; }
