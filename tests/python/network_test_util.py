@@ -100,6 +100,12 @@ class PeerProcess:
             self.process.wait()
 
 
+def records_of_rounds(log: Path) -> int:
+    """How many rounds of its peers or servers a log has, as far as it is written."""
+    text = log.read_bytes()
+    return text.count(b'"record":"round"') + text.count(b'"record":"server"')
+
+
 class Network:
     """A configuration, its processes, and their files in `folder / out`."""
 
@@ -208,7 +214,7 @@ class Network:
             log = self.out / f"log-{peer}.jsonl"
             wait_until(
                 f"peer {peer} trains",
-                lambda log=log: log.is_file() and log.read_bytes().count(b'"round":') > 3,
+                lambda log=log: log.is_file() and records_of_rounds(log) > 2,
             )
 
     def kill(self) -> None:
