@@ -90,12 +90,12 @@ TEST_CASE("a control message of a round far beyond the run is a protocol violati
 }
 
 TEST_CASE("a row of a round that no neighbour can have reached is a protocol violation") {
-  LonePeer peer(1);
-  peer.exchange.endpoint(1).begin_at(3);
   const std::vector<float> row(kFloodedLength);
   struct Owner final : BufferOwner {
     void on_lease_end() override {}
-  } owner;
+  } owner;  // outlives the peer, which keeps the row that it accepts
+  LonePeer peer(1);
+  peer.exchange.endpoint(1).begin_at(3);
   const auto receive = [&](Round round) {
     return peer.exchange.deliver(Chunk({0, 1, round, 0, 0, kFloodedLength}, row, Lease(owner)));
   };
