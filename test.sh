@@ -116,7 +116,7 @@ if ! $fast; then
   # Many whole runs and predictions take minutes with AddressSanitizer. What they run is tested with it in the modules below peer
   # and in peer's other tests. The emulated GPU checks the accesses of kernels itself.
   asan_skipped='^asan/peer/(agreement|bit_identity|cuda|cuda_rounds|metrics|prediction|round_time)$'
-  if $long; then asan_modules+=(cuda simulator) asan_skipped='^$'; fi
+  if $long; then asan_modules+=(cuda cuda_emulation simulator) asan_skipped='^$'; fi
   say "asan: build with AddressSanitizer and UBSan (several minutes the first time)"
   asan_programs=("${asan_modules[@]/#/test_}")
   if build asan "${asan_programs[@]/%/_asan}" test_fuzz_asan; then

@@ -34,9 +34,13 @@ function(gossamer_library name)
   endif()
 endfunction()
 
-# gossamer_cold(target): an optimised build compiles the target with -O1. Results are the same bits.
+# gossamer_cold(target [level]): an optimised build compiles the target with -O1, or with the given level. Results are the same bits.
 function(gossamer_cold target)
-  target_compile_options(${target} PRIVATE "$<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CONFIG:Release>>:-O1>")
+  set(level -O1)
+  if(ARGC GREATER 1)
+    set(level ${ARGV1})
+  endif()
+  target_compile_options(${target} PRIVATE "$<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CONFIG:Release>>:${level}>")
 endfunction()
 
 # gossamer_precompile(target PRIVATE HEADER…): the common headers and `HEADER…` are read once for all sources of the target.
