@@ -24,6 +24,7 @@ from lab.page import PageContent, render, save_figures
 from lab.predictions import Predictions
 from lab.results import Sweep, read_sweep
 from lab.speedup import speedup_figure, speedup_points
+from lab.split import split_figure, split_points
 from lab.style import use_style
 from lab.tables import make_table, print_table
 
@@ -127,6 +128,8 @@ def make_figures(
         figures.append(curves("consensus", CONSENSUS, captions.consensus_caption(conditions)))
     if speedups := speedup_points(conditions, predictions):
         figures.append(speedup_figure(speedups))
+    if splits := split_points(conditions, metric, targets, predictions):
+        figures.append(split_figure(splits))
     figures.append(
         gap_figure(conditions, metric, targets, captions.gap_caption(metric, targets, conditions))
     )

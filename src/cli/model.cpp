@@ -5,6 +5,8 @@
 
 #include <charconv>
 #include <memory>
+#include <optional>
+#include <utility>
 
 #include "base/quantity_text.hpp"
 #include "base/toml_file.hpp"
@@ -18,6 +20,7 @@
 #include "train/graph/model_file.hpp"
 #include "train/graph/operators.hpp"
 #include "train/model.hpp"
+#include "train/split/pipelined_gradient.hpp"
 
 namespace gossamer::cli {
 
@@ -28,6 +31,7 @@ struct ModelCommand {
   std::string path;
   std::string input = "28x28x1";
   int classes = 10, batch = 32;
+  train::SplitOptions split;
   std::vector<Override> overrides;
   std::string draw;
   bool json = false;
@@ -39,6 +43,7 @@ struct ShownModel {
   train::ModelContext data;
   train::ModelSpec spec;
   int batch = 1;
+  train::SplitOptions split = {};
 
   train::Shape samples() const { return {data.height, data.width, data.channels}; }
 };
@@ -62,7 +67,11 @@ Result<train::Shape> read_shape(const std::string& text) {
 
 Result<ShownModel> read_file(const ModelCommand& command) {
   GOSSAMER_TRY(const train::Shape samples, read_shape(command.input));
-  ShownModel model{.title = command.path, .data = {}, .spec = {}, .batch = command.batch};
+  ShownModel model{.title = command.path,
+                   .data = {},
+                   .spec = {},
+                   .batch = command.batch,
+                   .split = command.split};
   model.data = {samples.channels, samples.height, samples.width, command.classes};
   GOSSAMER_TRY(model.spec, train::read_model_file(command.path, model.data));
   return model;
@@ -80,7 +89,8 @@ Result<ShownModel> read_run(const ModelCommand& command) {
   ShownModel model{.title = fmt::format("{} ({})", command.path, config.model.kind),
                    .data = {data.channels, data.height, data.width, data.classes},
                    .spec = {},
-                   .batch = config.shards.batch};
+                   .batch = config.shards.batch,
+                   .split = config.model.split};
   GOSSAMER_TRY(model.spec, train::make_model(config.model.kind, model.data, config.model.values));
   if (model.batch == 0)  // the whole shard
     model.batch = std::max(1, static_cast<int>(data.train_count) / config.run.peers);
@@ -89,6 +99,11 @@ Result<ShownModel> read_run(const ModelCommand& command) {
 
 Result<ShownModel> read_model(const ModelCommand& command) {
   GOSSAMER_TRY(const toml::table root, read_toml_file(command.path));
+  const train::SplitOptions& split = command.split;
+  if (split.layers < 2 && (split.microbatches > 0 || !split.cuts.empty()))
+    return invalid_error("--microbatches and --cuts: of a model that --layers cuts");
+  if (!root.contains("operation") && split.is_on())
+    return invalid_error("--layers: a run has split.layers in its configuration, or in --set");
   if (!root.contains("operation")) return read_run(command);
   if (!command.overrides.empty())
     return invalid_error("--set: changes the configuration of a run, and this file is a model");
@@ -154,6 +169,67 @@ void print_text(const ShownModel& shown, const train::CompiledModel& model) {
       bytes_text(float_bytes(totals.memory)), bytes_text(float_bytes(model.gradient_values())));
 }
 
+/// A worker of a cut model.
+struct ShownWorker {
+  const train::ModelPart& part;
+  int workspaces = 0;  ///< microbatches in flight
+  double workspace_bytes = 0, bytes_sent = 0;
+};
+
+std::vector<ShownWorker> workers_of(const ShownModel& shown, const train::SplitModel& split) {
+  const int microbatches = shown.split.microbatches_of(shown.batch);
+  const train::PipelineCosts costs = train::pipeline_costs(split, 0, shown.batch, sizeof(float));
+  std::vector<ShownWorker> workers;
+  for (int p = 0; p < shown.split.layers; ++p) {
+    ShownWorker& worker = workers.emplace_back(ShownWorker{
+        split.parts()[static_cast<std::size_t>(p)],
+        train::in_flight(p, shown.split.layers, microbatches),
+        static_cast<double>(train::PipelinedGradient<float>::worker_bytes(split, p, microbatches)),
+        0});
+    for (const train::PipelineCosts::Message& message : costs.messages)
+      if (message.from == p) worker.bytes_sent += message.bytes;
+  }
+  return workers;
+}
+
+void print_split(const ShownModel& shown, const train::SplitModel& split) {
+  const int microbatches = shown.split.microbatches_of(shown.batch);
+  fmt::print("\nCut over {} workers, {} microbatches of up to {} samples:\n\n", shown.split.layers,
+             microbatches, train::Microbatch::largest(shown.batch, microbatches));
+  std::vector<TableRow> rows{{"worker", "operations", "parameters", "FLOP forward", "backward",
+                              "workspaces", "sends a step"}};
+  for (const ShownWorker& worker : workers_of(shown, split)) {
+    const train::ModelPart& part = worker.part;
+    rows.push_back(
+        {fmt::format("{}", rows.size() - 1),
+         part.first == part.last ? part.first : fmt::format("{} to {}", part.first, part.last),
+         count_text(static_cast<double>(part.parameters())), count_text(part.forward_flops),
+         count_text(part.backward_flops),
+         fmt::format("{}, {}", worker.workspaces, bytes_text(worker.workspace_bytes)),
+         bytes_text(worker.bytes_sent)});
+  }
+  print_table(rows, {1});
+  fmt::print(
+      "\nA worker keeps a workspace for each microbatch between its forward and backward "
+      "pass, and sends outputs\nand gradients. Where parts are equal and links fast, "
+      "workers are idle {:.1f} % of a step.\n",
+      100 * train::pipeline_bubble(shown.split.layers, microbatches));
+}
+
+Json workers_json(const ShownModel& shown, const train::SplitModel& split) {
+  Json workers = Json::array();
+  for (const ShownWorker& worker : workers_of(shown, split))
+    workers.push_back({{"first_operation", worker.part.first},
+                       {"last_operation", worker.part.last},
+                       {"parameters", worker.part.parameters()},
+                       {"forward_flops", worker.part.forward_flops},
+                       {"backward_flops", worker.part.backward_flops},
+                       {"workspaces", worker.workspaces},
+                       {"workspace_bytes", worker.workspace_bytes},
+                       {"bytes_sent_per_step", worker.bytes_sent}});
+  return workers;
+}
+
 Json settings_json(const train::Operator& op) {
   Json settings = Json::object();
   for (const auto& [name, value] : train::operator_kinds()[op.index()].values(op))
@@ -170,7 +246,8 @@ Json tensors_json(const train::CompiledModel& model, const train::CompiledOperat
   return tensors;
 }
 
-void print_json(const ShownModel& shown, const train::CompiledModel& model) {
+void print_json(const ShownModel& shown, const train::CompiledModel& model,
+                const std::optional<train::SplitModel>& split) {
   const train::Shape samples = shown.samples();
   Json operations = Json::array(), edges = Json::array();
   for (const train::CompiledOperation& operation : model.operations()) {
@@ -195,14 +272,20 @@ void print_json(const ShownModel& shown, const train::CompiledModel& model) {
                        {"bytes", float_bytes(values) * shown.batch}});
     }
   }
-  const Json all = {{"input", {samples.height, samples.width, samples.channels}},
-                    {"classes", shown.data.classes},
-                    {"batch", shown.batch},
-                    {"parameters", model.parameters()},
-                    {"workspace_bytes", float_bytes(model.program().workspace)},
-                    {"gradient_bytes", float_bytes(model.gradient_values())},
-                    {"operations", std::move(operations)},
-                    {"edges", std::move(edges)}};
+  Json all = {{"input", {samples.height, samples.width, samples.channels}},
+              {"classes", shown.data.classes},
+              {"batch", shown.batch},
+              {"parameters", model.parameters()},
+              {"workspace_bytes", float_bytes(model.program().workspace)},
+              {"gradient_bytes", float_bytes(model.gradient_values())},
+              {"operations", std::move(operations)},
+              {"edges", std::move(edges)}};
+  if (split) {
+    const int microbatches = shown.split.microbatches_of(shown.batch);
+    all["split"] = {{"workers", workers_json(shown, *split)},
+                    {"microbatches", microbatches},
+                    {"bubble", train::pipeline_bubble(shown.split.layers, microbatches)}};
+  }
   fmt::print("{}\n", all.dump(2));
 }
 
@@ -211,13 +294,43 @@ Status show(const ModelCommand& command) {
   auto compiled = train::CompiledModel::compile(shown.spec, shown.data, shown.batch);
   if (!compiled.ok())
     return invalid_error(fmt::format("{}: {}", command.path, compiled.error().message));
+  std::optional<train::SplitModel> split;
+  if (shown.split.is_on()) {
+    const int microbatches = shown.split.microbatches_of(shown.batch);
+    auto made = train::SplitModel::make(*compiled, shown.split,
+                                        train::Microbatch::largest(shown.batch, microbatches));
+    if (!made.ok()) return invalid_error(fmt::format("{}: {}", command.path, made.error().message));
+    split = std::move(made).value();
+  }
   if (!command.draw.empty()) {
     GOSSAMER_TRY(const std::string svg,
                  train::draw_model(*compiled, shown.title, shown.samples(), shown.batch));
     GOSSAMER_TRY_STATUS(write_file(command.draw, svg));
   }
-  command.json ? print_json(shown, *compiled) : print_text(shown, *compiled);
+  if (command.json) {
+    print_json(shown, *compiled, split);
+    return {};
+  }
+  print_text(shown, *compiled);
+  if (split) print_split(shown, *split);
   return {};
+}
+
+void add_split_options(CLI::App& model, train::SplitOptions& split) {
+  model
+      .add_option("--layers", split.layers,
+                  "of a model file: the workers that it is cut over (a run has split.layers)")
+      ->check(CLI::Range(1, train::SplitOptions::kMostLayers));
+  model
+      .add_option("--microbatches", split.microbatches,
+                  "with --layers: the microbatches of a batch (default: four for each worker)")
+      ->check(CLI::Range(1, train::SplitOptions::kMostMicrobatches));
+  model
+      .add_option(
+          "--cuts", split.cuts,
+          "with --layers: names of the operations with which the second and each later part "
+          "begins, separated by commas (default: chosen)")
+      ->delimiter(',');
 }
 
 }  // namespace
@@ -240,6 +353,7 @@ void add_model(CLI::App& app, int& exit_code) {
       ->check(CLI::Range(0, 10'000'000));
   model->add_option("--batch", command->batch, "of a model file: samples of a batch (default 32)")
       ->check(CLI::Range(1, 1'000'000));
+  add_split_options(*model, command->split);
   model
       ->add_option("--set", command->overrides,
                    "section.key=value: override a key of the run; may be repeated")

@@ -185,6 +185,12 @@ void BasicCpuDevice<Real>::train(const Task& task, Pass pass, std::span<const Jo
 }
 
 template <class Real>
+void BasicCpuDevice<Real>::train_part(const Task& task, PartPass pass,
+                                      std::span<const PartJob<Real>> jobs) {
+  state_->pool.parallel_for(jobs.size(), [&](std::size_t i) { run_part(task, jobs[i], pass); });
+}
+
+template <class Real>
 void BasicCpuDevice<Real>::update(const UpdateRule& rule, std::span<const UpdateJob<Real>> jobs) {
   if (rule.kind == UpdateRule::Kind::muon)
     return state_->pool.parallel_for(jobs.size(), [&](std::size_t i) { muon_step(rule, jobs[i]); });

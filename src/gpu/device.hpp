@@ -53,6 +53,8 @@ class BasicDevice : public Memory {
   virtual void execute(const BasicRequests<Real>& requests) = 0;
   /// Trains or evaluates many small models at once. The jobs write to disjoint rows.
   virtual void train(const Task& task, Pass pass, std::span<const Job<Real>> jobs) = 0;
+  /// Passes of parts of networks, one for each replica. A replica's memory is on one GPU.
+  virtual void train_part(const Task& task, PartPass pass, std::span<const PartJob<Real>> jobs) = 0;
   /// One optimizer step for each job.
   virtual void update(const UpdateRule& rule, std::span<const UpdateJob<Real>> jobs) = 0;
 

@@ -151,15 +151,18 @@ struct LayerOperation {
   }
 };
 
+/// A network, or a part of one: consecutive layers that one worker holds (train/split/).
 struct Program {
   std::vector<LayerOperation> layers;  ///< the loss is of the last one's output
   Loss loss = Loss::softmax_cross_entropy;
+  bool takes_samples = true;     ///< false: a part none of whose layers takes the samples
+  bool has_loss = true;          ///< false: a part that the last layer is not in
   int channels = 1, pixels = 1;  ///< of an input sample
   int outputs = 1;               ///< values of the last layer
   int batch = 0;                 ///< most samples per batch
   std::size_t parameters = 0;    ///< values of a row
-  std::size_t workspace = 0;     ///< values of a peer's workspace, which starts with the input:
-                                 ///< [batch, pixels, channels]
+  std::size_t workspace = 0;     ///< values of a peer's workspace, which starts with the samples,
+                                 ///< if the program takes them: [batch, pixels, channels]
 
   std::size_t features() const {
     return static_cast<std::size_t>(channels) * static_cast<std::size_t>(pixels);

@@ -99,6 +99,32 @@ struct Job {
   }
 };
 
+/// What a part of a network does with some samples of a batch.
+enum class PartPass { forward, backward };
+
+/// A pass of one worker's part of a network over some samples of a batch, a microbatch. The forward
+/// pass reads tensors of parts before it from the workspace, and the backward pass gradients from
+/// the parts behind it; the caller moves them (train/split/split_model.hpp). The forward pass of
+/// the part with the loss writes the gradient in the outputs too. The device adds the gradients of
+/// microbatches of one batch in the order of their backward passes: ascending, they have the bits
+/// of the whole batch's gradient on the CPU.
+template <class Real>
+struct PartJob {
+  Real* workspace = nullptr;         ///< program.workspace values, kept from forward to backward
+  const Real* parameters = nullptr;  ///< of the part, as are the gradients
+  Real* gradient = nullptr;          ///< backward: out
+  const std::uint32_t* samples = nullptr;  ///< [batch] indices into the table (host memory); for
+                                           ///< parts that take the samples or have the loss
+  int batch = 0;                           ///< of the microbatch: 1 … program.batch
+  int whole_batch = 0;
+  bool first = false;          ///< of the batch's microbatches: gradient and losses start from 0
+  bool last = false;           ///< of them: the mean loss of the whole batch is added to `loss`
+  double weight = 1;           ///< the gradient of the batch's loss is multiplied by it
+  double* loss_sum = nullptr;  ///< of the samples so far, from microbatch to microbatch: for the
+                               ///< CPU, where the mean loss is that of the whole batch to the bit
+  double* loss = nullptr;
+};
+
 /// The quintic of a Newton–Schulz iteration, whose slope at 0 is large: of a singular value s it
 /// makes a s + b s³ + c s⁵, and after five iterations of all between 0.003 and 1 values near 1
 /// (Jordan 2024). `epsilon` is added to the norm that the matrix is divided by.

@@ -11,10 +11,11 @@
 #include <utility>
 
 #include "base/check.hpp"
-#include "gpu/device_rows.hpp"
+#include "train/device_data.hpp"
 #include "train/graph/compiled_model.hpp"
 #include "train/learner_checks.hpp"
 #include "train/privacy/private_gradient.hpp"
+#include "train/split/pipelined_gradient.hpp"
 
 namespace gossamer::train {
 namespace {
@@ -24,63 +25,15 @@ namespace {
 constexpr int kEvaluationBatch = 64;
 constexpr std::size_t kEvaluationJobs = 1 << 16;
 
-/// Memory of one GPU of the device, filled from the host.
-template <class Value>
-class DeviceCopy {
- public:
-  DeviceCopy(gpu::Memory& device, int gpu_index, const std::vector<Value>& values)
-      : row_(gpu::DeviceRows<Value>::on_gpu(device, gpu_index, 1, values.size())) {
-    if (!values.empty()) device.upload(get(), values.data(), values.size() * sizeof(Value));
-  }
-  Value* get() const { return row_.row(0).data(); }
-
- private:
-  gpu::DeviceRows<Value> row_;
-};
-
-/// The samples on one GPU of the device.
-class DeviceTable {
- public:
-  DeviceTable(gpu::Memory& device, int gpu_index, const Dataset& data)
-      : features_(device, gpu_index, data.features),
-        labels_(device, gpu_index, data.labels),
-        targets_(device, gpu_index, data.targets) {}
-  gpu::SampleTable get() const {
-    return {.features = features_.get(), .labels = labels_.get(), .targets = targets_.get()};
-  }
-
- private:
-  DeviceCopy<float> features_;
-  DeviceCopy<std::int32_t> labels_;
-  DeviceCopy<float> targets_;
-};
-
-/// Losses and hits of an evaluation's jobs on one GPU of the device.
-struct DeviceScores {
-  DeviceScores(gpu::Memory& device, int gpu_index, std::size_t jobs)
-      : losses(jobs),
-        hits(jobs),
-        device_losses(device, gpu_index, losses),
-        device_hits(device, gpu_index, hits) {}
-  void download(gpu::Memory& device) {
-    device.download(losses.data(), device_losses.get(), losses.size() * sizeof(double));
-    device.download(hits.data(), device_hits.get(), hits.size() * sizeof(std::int64_t));
-  }
-
-  std::vector<double> losses;
-  std::vector<std::int64_t> hits;
-  DeviceCopy<double> device_losses;
-  DeviceCopy<std::int64_t> device_hits;
-};
-
 template <class Real>
 class DeviceLearner final : public Learner<Real> {
  public:
   DeviceLearner(LearnerRequest request, CompiledModel training, CompiledModel evaluation,
-                gpu::BasicDevice<Real>& device)
+                std::shared_ptr<const SplitModel> split, gpu::BasicDevice<Real>& device)
       : request_(std::move(request)),
         training_(std::move(training)),
         evaluation_(std::move(evaluation)),
+        split_(std::move(split)),
         device_(device) {
     std::vector<std::size_t> sizes;
     for (const auto& shard : request_.shards) {
@@ -97,6 +50,7 @@ class DeviceLearner final : public Learner<Real> {
     if (request_.optimizer.privacy.on())
       private_gradient_.emplace(request_.optimizer.privacy, request_.seed, device_,
                                 training_.parameters());
+    if (split_) pipeline_.emplace(*split_, request_.split, device_);
   }
 
   std::size_t parameters() const override { return training_.parameters(); }
@@ -159,8 +113,17 @@ class DeviceLearner final : public Learner<Real> {
         !private_gradient_ ? 0
                            : PrivateGradient<Real>::workspace_bytes(training_.parameters()) /
                                  request_.shards.size();
-    return training_.program().workspace * sizeof(Real) + shared;
+    const std::size_t workspace =
+        !split_ ? whole_workspace_bytes()
+                : PipelinedGradient<Real>::workspace_bytes(
+                      *split_, request_.split.microbatches_of(training_.program().batch)) +
+                      pipeline_->pass_bytes();
+    return workspace + shared;
   }
+  std::size_t whole_workspace_bytes() const override {
+    return training_.program().workspace * sizeof(Real);
+  }
+  std::shared_ptr<const SplitModel> split() const override { return split_; }
 
  private:
   gpu::Task task(const CompiledModel& network) const {
@@ -182,9 +145,11 @@ class DeviceLearner final : public Learner<Real> {
   }
   void train(std::span<StepRequest<Real>> requests, gpu::Pass pass);
   void train_privately(const StepRequest<Real>& request, gpu::Pass pass);
+  void train_in_parts(std::span<StepRequest<Real>> requests, gpu::Pass pass);
 
   LearnerRequest request_;
   CompiledModel training_, evaluation_;
+  std::shared_ptr<const SplitModel> split_;  // null: the model is whole
   gpu::BasicDevice<Real>& device_;
   std::vector<DeviceTable> tables_;                // by GPU index
   std::vector<std::optional<BatchOrder>> orders_;  // by peer; none for a shard of another process
@@ -192,6 +157,7 @@ class DeviceLearner final : public Learner<Real> {
   std::size_t all_samples_ = 0;                    // their sum
   std::vector<std::uint32_t> evaluated_;
   std::optional<PrivateGradient<Real>> private_gradient_;
+  std::optional<PipelinedGradient<Real>> pipeline_;
   // Data of the current call; members so that calls reuse their memory.
   std::vector<gpu::Job<Real>> jobs_;
   std::vector<std::uint32_t> samples_;
@@ -219,8 +185,39 @@ void DeviceLearner<Real>::train_privately(const StepRequest<Real>& request, gpu:
   }
 }
 
+/// Replicas that have as many steps left take each together.
+template <class Real>
+void DeviceLearner<Real>::train_in_parts(std::span<StepRequest<Real>> requests, gpu::Pass pass) {
+  int most = 0;
+  for (const StepRequest<Real>& request : requests) most = std::max(most, request.steps);
+  for (int s = 0; s < most; ++s) {
+    samples_.clear();
+    std::vector<PipelinedRequest<Real>> replicas;
+    std::vector<UpdateRequest<Real>> updates;
+    for (const StepRequest<Real>& request : requests) {
+      if (s >= request.steps) continue;
+      const std::uint64_t step = request.first_step + static_cast<std::uint64_t>(s);
+      const auto batch = orders_.at(static_cast<std::size_t>(request.peer)).value().batch(step);
+      samples_.insert(samples_.end(), batch.begin(), batch.end());
+      replicas.push_back({.batch = static_cast<int>(batch.size()),
+                          .parameters = request.parameters,
+                          .gradient = request.gradient,
+                          .weight = gradient_weight(request.peer),
+                          .loss = request.loss});
+      updates.push_back({step, request.parameters, request.state, request.gradient, parameters(),
+                         request.peer, request.rate_lead});
+    }
+    const std::uint32_t* samples = samples_.data();
+    for (PipelinedRequest<Real>& replica : replicas)
+      replica.samples = samples, samples += replica.batch;
+    pipeline_->compute(task(training_), replicas);
+    if (pass == gpu::Pass::step) update(updates);
+  }
+}
+
 template <class Real>
 void DeviceLearner<Real>::train(std::span<StepRequest<Real>> requests, gpu::Pass pass) {
+  if (pipeline_) return train_in_parts(requests, pass);
   if (private_gradient_) {
     for (const StepRequest<Real>& request : requests) train_privately(request, pass);
     return;
@@ -335,6 +332,17 @@ void DeviceLearner<Real>::batch_loss(std::span<LossRequest<Real>> requests) {
     requests[r].loss = scores[gpu_of[r]].losses[place[r]];
 }
 
+/// The parts of a model, for microbatches of batches of up to `batch` samples.
+Result<std::shared_ptr<const SplitModel>> make_split(const LearnerRequest& request,
+                                                     const CompiledModel& model, int batch) {
+  GOSSAMER_TRY_STATUS(check_split(request));
+  if (!request.split.is_on()) return std::shared_ptr<const SplitModel>();
+  GOSSAMER_TRY(SplitModel split,
+               SplitModel::make(model, request.split,
+                                Microbatch::largest(batch, request.split.microbatches_of(batch))));
+  return std::make_shared<const SplitModel>(std::move(split));
+}
+
 }  // namespace
 
 template <class Real>
@@ -352,8 +360,9 @@ Result<std::unique_ptr<Learner<Real>>> make_learner(LearnerRequest request,
                CompiledModel::compile(request.model, context, static_cast<int>(batch)));
   GOSSAMER_TRY(CompiledModel evaluation,
                CompiledModel::compile(request.model, context, kEvaluationBatch));
+  GOSSAMER_TRY(auto split, make_split(request, training, static_cast<int>(batch)));
   return std::unique_ptr<Learner<Real>>(std::make_unique<DeviceLearner<Real>>(
-      std::move(request), std::move(training), std::move(evaluation), device));
+      std::move(request), std::move(training), std::move(evaluation), std::move(split), device));
 }
 
 template Result<std::unique_ptr<Learner<float>>> make_learner(LearnerRequest,

@@ -15,6 +15,7 @@
 #include "train/model.hpp"
 #include "train/optimizer.hpp"
 #include "train/shards.hpp"
+#include "train/split/split_model.hpp"
 
 namespace gossamer::train {
 
@@ -74,6 +75,7 @@ struct LearnerRequest {
   ModelSpec model;
   ShardOptions sampling = {};       ///< batch, weights
   OptimizerOptions optimizer = {};  ///< privacy: with the noise multiplier, if it is on
+  SplitOptions split = {};
   std::uint64_t local_steps =
       0;  ///< of a node in the whole run: the length of the schedule, unless local_epochs is given
   std::uint64_t local_epochs =
@@ -116,10 +118,15 @@ class Learner {
   virtual std::uint64_t batches_per_epoch(int peer) const = 0;
   /// Bytes of device memory that training takes for each peer beside its rows.
   virtual std::size_t workspace_bytes() const = 0;
+  /// The same of a model that is not cut.
+  virtual std::size_t whole_workspace_bytes() const = 0;
+  /// How the model is cut over the workers of a replica; null: it is whole.
+  virtual std::shared_ptr<const SplitModel> split() const = 0;
 };
 
 /// The learner of `request.shards.size()` peers on `device`, which outlives it. Errors (invalid):
-/// data, shards and model that do not fit each other. Real: float or double.
+/// data, shards and model that do not fit each other; a cut model with private gradients, or with
+/// data that add noise to gradients. Real: float or double.
 template <class Real>
 Result<std::unique_ptr<Learner<Real>>> make_learner(LearnerRequest request,
                                                     gpu::BasicDevice<Real>& device);

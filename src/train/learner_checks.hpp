@@ -11,4 +11,8 @@ namespace gossamer::train {
 /// (invalid) name the data set, the peer or the operation.
 Status check_request(const LearnerRequest& request);
 
+/// What goes with a model that is cut over workers. Errors (invalid): private gradients, data that
+/// add noise to gradients, and cuts of a model that is whole.
+Status check_split(const LearnerRequest& request);
+
 }  // namespace gossamer::train

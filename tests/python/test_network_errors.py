@@ -139,6 +139,7 @@ def test_a_different_configuration_is_rejected_and_does_not_disturb_the_network(
         "run.peers=4": ("peers", "run.peers is 4 there and 3 here"),
         "model.kind=mlp": ("model", "model.kind is mlp there and softmax here, and "),
         "run.seed=1": ("configuration", "run.seed is 1 there and 0 here"),
+        "split.microbatches=5": ("configuration", "split.microbatches is 5 there and 0 here"),
     }
     for k, (override, (differs, named)) in enumerate(wrong.items()):
         intruder = net.start("0", override, out=net.folder / f"wrong-{k}")

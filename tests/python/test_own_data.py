@@ -109,6 +109,15 @@ def test_processes_with_their_own_files_have_the_bits_of_one_process(
     check_no_sample_left(net)
 
 
+def test_a_cut_model_is_known_where_only_logs_are(own: Callable[..., Network]) -> None:
+    """Every peer tests on its own samples, so that a summary is made from the logs alone."""
+    net = own("model.kind=mlp", "model.hidden=[8]", "split.layers=2", "data.test_path=")
+    for peer in range(PEERS):
+        net.start(str(peer))
+    assert net.wait() == [0] * PEERS, [peer.stderr for peer in net.processes]
+    assert net.summary()["final_hash"] == net.run_in_one_process()["final_hash"]
+
+
 def test_a_server_learns_the_scales_from_a_process_of_all_peers(
     own: Callable[..., Network],
 ) -> None:

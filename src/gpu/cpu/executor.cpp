@@ -27,17 +27,23 @@ void gather(const Program& program, const float* features, const std::uint32_t* 
 }
 
 template <class Real>
-LossResult loss(const Task& task, const Job<Real>& job, const std::uint32_t* samples,
-                Real* workspace, bool with_gradient) {
+void loss(const Task& task, const std::uint32_t* samples, int batch, Real share, Real* workspace,
+          bool with_gradient, LossSums& sums) {
   const Program& program = *task.program;
   const LayerOperation& last = program.layers.back();
   const Real* outputs = workspace + last.output;
   Real* gradient = with_gradient ? workspace + last.output_gradient() : nullptr;
   if (program.loss == Loss::squared_error)
-    return squared_error<Real>(outputs, job.batch, task.tables[0].targets, samples, job.weight,
-                               gradient);
-  return softmax_cross_entropy<Real>(outputs, job.batch, program.outputs, task.tables[0].labels,
-                                     samples, job.weight, gradient);
+    squared_error<Real>(outputs, batch, task.tables[0].targets, samples, share, gradient, sums);
+  else
+    softmax_cross_entropy<Real>(outputs, batch, program.outputs, task.tables[0].labels, samples,
+                                share, gradient, sums);
+}
+
+/// What a sample's gradient is multiplied by: the batch's loss is a mean.
+template <class Real>
+Real share_of(double weight, int batch) {
+  return static_cast<Real>(weight) / static_cast<Real>(batch);
 }
 
 template <class Real>
@@ -60,9 +66,9 @@ void forward(const LayerOperation& layer, int batch, const Real* parameters, Rea
 
 template <class Real>
 void backward(const LayerOperation& layer, int batch, const Real* parameters, Real* gradient,
-              Real* workspace) {
+              Real* workspace, bool accumulate) {
   if (layer.output_gradients.empty()) return;
-  const Operands<Real> at(layer, workspace);
+  const Operands<Real> at(layer, workspace, accumulate);
   const std::size_t values = size(batch) * layer.output_values;
   for (std::size_t k = 1; k < layer.output_gradients.size(); ++k)
     kernels<Real>().axpy(1, workspace + layer.output_gradients[k], at.dy, values);
@@ -73,8 +79,8 @@ void backward(const LayerOperation& layer, int batch, const Real* parameters, Re
 
 template void forward(const LayerOperation&, int, const float*, float*);
 template void forward(const LayerOperation&, int, const double*, double*);
-template void backward(const LayerOperation&, int, const float*, float*, float*);
-template void backward(const LayerOperation&, int, const double*, double*, double*);
+template void backward(const LayerOperation&, int, const float*, float*, float*, bool);
+template void backward(const LayerOperation&, int, const double*, double*, double*, bool);
 
 template <class Real>
 void run_job(const Task& task, const Job<Real>& job, Pass pass, Real* workspace) {
@@ -86,9 +92,11 @@ void run_job(const Task& task, const Job<Real>& job, Pass pass, Real* workspace)
     gather(program, task.tables[0].features, samples, job.batch, workspace);
     for (const LayerOperation& layer : program.layers)
       forward<Real>(layer, job.batch, job.parameters, workspace);
-    const LossResult result = loss(task, job, samples, workspace, pass != Pass::evaluate);
-    *job.loss += result.loss;
-    if (job.hits != nullptr) *job.hits += result.hits;
+    LossSums sums;
+    loss(task, samples, job.batch, share_of<Real>(job.weight, job.batch), workspace,
+         pass != Pass::evaluate, sums);
+    *job.loss += sums.loss / job.batch;
+    if (job.hits != nullptr) *job.hits += sums.hits;
     if (pass == Pass::evaluate) continue;
     for (auto layer = program.layers.rbegin(); layer != program.layers.rend(); ++layer)
       backward<Real>(*layer, job.batch, job.parameters, job.gradient, workspace);
@@ -101,6 +109,29 @@ void run_job(const Task& task, const Job<Real>& job, Pass pass, Real* workspace)
   }
 }
 
+template <class Real>
+void run_part(const Task& task, const PartJob<Real>& job, PartPass pass) {
+  const Program& program = *task.program;
+  GOSSAMER_CHECK(job.batch >= 1 && job.batch <= program.batch, "a microbatch fits its program");
+  if (pass == PartPass::backward) {
+    for (auto layer = program.layers.rbegin(); layer != program.layers.rend(); ++layer)
+      backward<Real>(*layer, job.batch, job.parameters, job.gradient, job.workspace, !job.first);
+    return;
+  }
+  if (program.takes_samples)
+    gather(program, task.tables[0].features, job.samples, job.batch, job.workspace);
+  for (const LayerOperation& layer : program.layers)
+    forward<Real>(layer, job.batch, job.parameters, job.workspace);
+  if (!program.has_loss) return;
+  LossSums sums{.loss = job.first ? 0 : *job.loss_sum};
+  loss(task, job.samples, job.batch, share_of<Real>(job.weight, job.whole_batch), job.workspace,
+       true, sums);
+  *job.loss_sum = sums.loss;
+  if (job.last) *job.loss += sums.loss / job.whole_batch;
+}
+
+template void run_part(const Task&, const PartJob<float>&, PartPass);
+template void run_part(const Task&, const PartJob<double>&, PartPass);
 template void run_job(const Task&, const Job<float>&, Pass, float*);
 template void run_job(const Task&, const Job<double>&, Pass, double*);
 

@@ -14,29 +14,34 @@ namespace gossamer::gpu {
 template <class Real>
 void run_job(const Task& task, const Job<Real>& job, Pass pass, Real* workspace);
 
+template <class Real>
+void run_part(const Task& task, const PartJob<Real>& job, PartPass pass);
+
 /// One layer for `batch` samples: output from input.
 template <class Real>
 void forward(const LayerOperation& layer, int batch, const Real* parameters, Real* workspace);
 
-/// The gradients of the layer's parameters and of its inputs, written, not added. The gradients of
-/// its output are overwritten.
+/// The gradients of the layer's inputs, written, not added, and of its parameters, written or, with
+/// `accumulate`, added. The gradients of its output are overwritten.
 template <class Real>
 void backward(const LayerOperation& layer, int batch, const Real* parameters, Real* gradient,
-              Real* workspace);
+              Real* workspace, bool accumulate = false);
 
-struct LossResult {
-  double loss = 0;  ///< mean over the batch
+/// Sums over samples.
+struct LossSums {
+  double loss = 0;
   std::int64_t hits = 0;
 };
 
-/// Loss of a batch and, if `gradient` is not null, `weight` times its gradient in the outputs
-/// [batch, outputs]. Sample i of the batch is row samples[i] of `labels` or `targets`.
+/// Adds the samples' losses and hits to `sums`, one after the other, and, if `gradient` is not
+/// null, writes `share` times the gradient of each sample's loss in its outputs: [batch, outputs].
+/// Sample i is row samples[i] of `labels` or `targets`.
 template <class Real>
-LossResult softmax_cross_entropy(const Real* outputs, int batch, int classes,
-                                 const std::int32_t* labels, const std::uint32_t* samples,
-                                 double weight, Real* gradient);
+void softmax_cross_entropy(const Real* outputs, int batch, int classes, const std::int32_t* labels,
+                           const std::uint32_t* samples, Real share, Real* gradient,
+                           LossSums& sums);
 template <class Real>
-LossResult squared_error(const Real* outputs, int batch, const float* targets,
-                         const std::uint32_t* samples, double weight, Real* gradient);
+void squared_error(const Real* outputs, int batch, const float* targets,
+                   const std::uint32_t* samples, Real share, Real* gradient, LossSums& sums);
 
 }  // namespace gossamer::gpu

@@ -1,4 +1,4 @@
-// Losses: per batch their mean in double, and the weighted gradient of that mean in the outputs.
+// Losses: their sums in double, and each sample's share of the gradient in the outputs.
 #include <cmath>
 
 #include "gpu/cpu/executor.hpp"
@@ -8,15 +8,13 @@ namespace gossamer::gpu {
 /// With p = softmax(z): ℓ = −log p_label = log Σ e^{z − max} − (z_label − max), ∂ℓ/∂z = p −
 /// onehot(label).
 template <class Real>
-LossResult softmax_cross_entropy(const Real* outputs, int batch, int classes,
-                                 const std::int32_t* labels, const std::uint32_t* samples,
-                                 double weight, Real* gradient) {
-  LossResult result;
+void softmax_cross_entropy(const Real* outputs, int batch, int classes, const std::int32_t* labels,
+                           const std::uint32_t* samples, Real share, Real* gradient,
+                           LossSums& sums) {
   constexpr int kStack = 256;
   Real on_stack[kStack];
   std::vector<Real> on_heap(
       gradient == nullptr && classes > kStack ? static_cast<std::size_t>(classes) : 0);
-  const Real share = static_cast<Real>(weight) / static_cast<Real>(batch);
   for (int i = 0; i < batch; ++i) {
     const Real* z = outputs + static_cast<std::ptrdiff_t>(i) * classes;
     const std::int32_t label = labels[samples[i]];
@@ -29,37 +27,31 @@ LossResult softmax_cross_entropy(const Real* outputs, int batch, int classes,
     kernels<Real>().exponential(p, static_cast<std::size_t>(classes));
     Real sum = 0;
     for (int c = 0; c < classes; ++c) sum += p[c];
-    result.loss += std::log(static_cast<double>(sum)) -
-                   (static_cast<double>(z[label]) - static_cast<double>(z[best]));
-    result.hits += best == label ? 1 : 0;
+    sums.loss += std::log(static_cast<double>(sum)) -
+                 (static_cast<double>(z[label]) - static_cast<double>(z[best]));
+    sums.hits += best == label ? 1 : 0;
     if (gradient == nullptr) continue;
     const Real scale = share / sum;
     for (int c = 0; c < classes; ++c) p[c] *= scale;
     p[label] -= share;
   }
-  result.loss /= batch;
-  return result;
 }
 
 template <class Real>
-LossResult squared_error(const Real* outputs, int batch, const float* targets,
-                         const std::uint32_t* samples, double weight, Real* gradient) {
-  LossResult result;
-  const Real share = static_cast<Real>(weight) / static_cast<Real>(batch);
+void squared_error(const Real* outputs, int batch, const float* targets,
+                   const std::uint32_t* samples, Real share, Real* gradient, LossSums& sums) {
   for (int i = 0; i < batch; ++i) {
     const Real error = outputs[i] - static_cast<Real>(targets[samples[i]]);
-    result.loss += 0.5 * static_cast<double>(error) * static_cast<double>(error);
+    sums.loss += 0.5 * static_cast<double>(error) * static_cast<double>(error);
     if (gradient != nullptr) gradient[i] = share * error;
   }
-  result.loss /= batch;
-  return result;
 }
 
-#define GOSSAMER_LOSSES(Real)                                                                     \
-  template LossResult softmax_cross_entropy(const Real*, int, int, const std::int32_t*,           \
-                                            const std::uint32_t*, double, Real*);                 \
-  template LossResult squared_error(const Real*, int, const float*, const std::uint32_t*, double, \
-                                    Real*)
+#define GOSSAMER_LOSSES(Real)                                                                    \
+  template void softmax_cross_entropy(const Real*, int, int, const std::int32_t*,                \
+                                      const std::uint32_t*, Real, Real*, LossSums&);             \
+  template void squared_error(const Real*, int, const float*, const std::uint32_t*, Real, Real*, \
+                              LossSums&)
 GOSSAMER_LOSSES(float);
 GOSSAMER_LOSSES(double);
 

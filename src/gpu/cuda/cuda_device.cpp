@@ -13,6 +13,7 @@
 #include "gpu/cuda/kernels/codecs.hpp"
 #include "gpu/cuda/kernels/muon.hpp"
 #include "gpu/cuda/kernels/rows.hpp"
+#include "gpu/cuda/training/parts.hpp"
 #include "gpu/cuda/training/training.hpp"
 #include "gpu/gpu_names.hpp"
 
@@ -157,6 +158,22 @@ void CudaDevice<Real>::train(const Task& task, Pass pass, std::span<const Job<Re
     Gpu& gpu = *gpus_[gpu_index];
     cuda::train(gpu.stream_context(), here, pass, some, gpu.most_workspace());
   });
+}
+
+template <class Real>
+void CudaDevice<Real>::train_part(const Task& task, PartPass pass,
+                                  std::span<const PartJob<Real>> jobs) {
+  // The jobs of one GPU follow each other, and memory of a replica is on one GPU.
+  while (!jobs.empty()) {
+    const std::size_t gpu_index = index_of(jobs[0].workspace);
+    const auto end = std::ranges::find_if(
+        jobs, [&](const PartJob<Real>& job) { return index_of(job.workspace) != gpu_index; });
+    const auto some = jobs.first(static_cast<std::size_t>(end - jobs.begin()));
+    Task here = task;
+    here.tables = {task.tables[gpu_index]};
+    on(gpu_index, [&] { cuda::train_part(gpus_[gpu_index]->stream_context(), here, pass, some); });
+    jobs = jobs.subspan(some.size());
+  }
 }
 
 template <class Real>

@@ -44,6 +44,7 @@ class CudaDevice final : public BasicDevice<Real> {
 
   void execute(const BasicRequests<Real>& requests) override;
   void train(const Task& task, Pass pass, std::span<const Job<Real>> jobs) override;
+  void train_part(const Task& task, PartPass pass, std::span<const PartJob<Real>> jobs) override;
   void update(const UpdateRule& rule, std::span<const UpdateJob<Real>> jobs) override;
   std::string description() const override;
 

@@ -302,6 +302,7 @@ Result<Config> load_config(const std::string& path, const std::vector<Override>&
   const SectionValues& optimizer = read["optimizer"];
   GOSSAMER_TRY(config.optimizer,
                train::make_optimizer(optimizer.kind, optimizer.kind_keys, optimizer.common));
+  GOSSAMER_TRY(config.model.split, train::split_parameters().read("split", read["split"].common));
   GOSSAMER_TRY(config.optimizer.privacy,
                train::privacy_parameters().read("privacy", read["privacy"].common));
   GOSSAMER_TRY(config.sim, sim_parameters().read("sim", read["sim"].common));

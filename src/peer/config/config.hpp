@@ -1,9 +1,9 @@
 // A run's configuration: a TOML file and `--set section.key=value` overrides, checked against
 // declared keys (base/parameter.hpp). An unknown key is an error that names the line and the known
 // keys. The sections [run] [topology] [algorithm] [codec] [mixing] [attack] [model] [data]
-// [optimizer] [privacy] are shared by all peers and hashed; [sim] [net] [local] [log] [checkpoint]
-// may differ between machines. A relative path in a file is relative to the file's folder, and one
-// given with
+// [optimizer] [split] [privacy] are shared by all peers and hashed; [sim] [net] [local] [log]
+// [checkpoint] may differ between machines. A relative path in a file is relative to the file's
+// folder, and one given with
 // --set to the working directory; after loading, all paths are absolute.
 #pragma once
 
@@ -20,6 +20,7 @@
 #include "topology/mixing_matrix.hpp"
 #include "train/optimizer.hpp"
 #include "train/shards.hpp"
+#include "train/split/options.hpp"
 
 namespace gossamer::peer {
 
@@ -101,6 +102,9 @@ struct PluginChoice {
 struct TopologyChoice : PluginChoice {
   topology::WeightOptions weights;
 };
+struct ModelChoice : PluginChoice {
+  train::SplitOptions split;  ///< the section [split]
+};
 struct AttackChoice : PluginChoice {
   AttackOptions options;
 };
@@ -120,7 +124,7 @@ struct Config {
   PluginChoice codec;
   PluginChoice mixing;  ///< the rule
   AttackChoice attack;
-  PluginChoice model;
+  ModelChoice model;
   PluginChoice data;
   train::ShardOptions shards;
   train::OptimizerOptions optimizer;  ///< with [privacy]

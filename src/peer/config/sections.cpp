@@ -1,5 +1,8 @@
 #include "peer/config/sections.hpp"
 
+#include <algorithm>
+#include <iterator>
+
 #include "gossip/algorithm.hpp"
 #include "gossip/attack.hpp"
 #include "gossip/policy.hpp"
@@ -8,6 +11,7 @@
 #include "train/dataset.hpp"
 #include "train/model.hpp"
 #include "train/privacy/options.hpp"
+#include "train/split/options.hpp"
 
 namespace gossamer::peer {
 namespace {
@@ -117,6 +121,37 @@ std::vector<KindSpec> model_kinds() {
   return specs;
 }
 
+/// What peers learn, as in shared_sections().
+std::vector<Section> learning_sections() {
+  return {
+      {.name = "model",
+       .summary = "the model that each peer trains; kind external: that of a task in Python",
+       .default_kind = "softmax",
+       .catalog = model_kinds,
+       .shared = true},
+      {.name = "data",
+       .summary = "the data set, its shards and its batches",
+       .keys = train::shard_parameters().specs(),
+       .default_kind = "digits",
+       .catalog = [] { return kind_specs(train::datasets::catalog()); },
+       .shared = true},
+      {.name = "optimizer",
+       .summary = "the local optimizer and its step-size schedule",
+       .keys = train::schedule_parameters().specs(),
+       .default_kind = "sgd",
+       .catalog = [] { return kind_specs(train::optimizer_kinds()); },
+       .shared = true},
+      {.name = "split",
+       .summary = "the workers that hold a replica of the model, if one does not hold it whole",
+       .keys = train::split_parameters().specs(),
+       .shared = true},
+      {.name = "privacy",
+       .summary = "what others may learn of a peer's single training samples",
+       .keys = train::privacy_parameters().specs(),
+       .shared = true},
+  };
+}
+
 /// Those that are the same on all machines, except for keys that name files.
 std::vector<Section> shared_sections() {
   return {
@@ -153,32 +188,12 @@ std::vector<Section> shared_sections() {
        .default_kind = "none",
        .catalog = [] { return kind_specs(gossip::attacks::catalog()); },
        .shared = true},
-      {.name = "model",
-       .summary = "the model that each peer trains; kind external: that of a task in Python",
-       .default_kind = "softmax",
-       .catalog = model_kinds,
-       .shared = true},
-      {.name = "data",
-       .summary = "the data set, its shards and its batches",
-       .keys = train::shard_parameters().specs(),
-       .default_kind = "digits",
-       .catalog = [] { return kind_specs(train::datasets::catalog()); },
-       .shared = true},
-      {.name = "optimizer",
-       .summary = "the local optimizer and its step-size schedule",
-       .keys = train::schedule_parameters().specs(),
-       .default_kind = "sgd",
-       .catalog = [] { return kind_specs(train::optimizer_kinds()); },
-       .shared = true},
-      {.name = "privacy",
-       .summary = "what others may learn of a peer's single training samples",
-       .keys = train::privacy_parameters().specs(),
-       .shared = true},
   };
 }
 
 std::vector<Section> make_sections() {
   std::vector<Section> sections = shared_sections();
+  std::ranges::move(learning_sections(), std::back_inserter(sections));
   const std::vector<Section> others{
       {.name = "sim",
        .summary = "the simulated network of `gossamer run`",

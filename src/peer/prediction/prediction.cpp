@@ -239,6 +239,7 @@ Prediction predict(const Setup& setup, double decay) {
   prediction.round = round_time(setup);
   prediction.step = stable_step(setup);
   prediction.privacy = predict_privacy(setup);
+  prediction.split = split_costs(setup);
   if (!setup.rule.is_mean())
     prediction.not_known.push_back(
         fmt::format("curve: the mixing rule '{}' is not linear in the rows; the spectral gap and "
@@ -299,6 +300,7 @@ Json prediction_json(const Setup& setup, const Prediction& prediction) {
                              {"exchange_overlapped", round->overlapped},
                              {"exchange_exposed", round->exposed}};
   if (prediction.privacy) json["privacy"] = privacy_json(*prediction.privacy);
+  if (prediction.split) json["split"] = split_json(*prediction.split);
   json["not_known"] = prediction.not_known;
   return json;
 }
@@ -346,6 +348,8 @@ std::string prediction_text(const Setup& setup, const Prediction& prediction, st
     line("sent in the whole run", fmt::format("{} bytes, with headers", *prediction.bytes_sent));
   if (prediction.round && prediction.round->seconds() > 0)
     line("duration of a round", round_text(*prediction.round));
+  if (prediction.split)
+    for (const auto& [name, value] : split_lines(*prediction.split)) line(name, value);
   text += curve_text(prediction, points);
   for (const std::string& reason : prediction.not_known)
     text += fmt::format("  not predicted: {}\n", reason);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "peer/prediction/round_time.hpp"
+#include "peer/prediction/split_costs.hpp"
 #include "peer/prediction/stable_step.hpp"
 #include "peer/setup/setup.hpp"
 #include "peer/storage/json.hpp"
@@ -47,6 +48,7 @@ struct Prediction {
   std::optional<RoundTime> round;           ///< as round_time()
   std::optional<StableStep> step;           ///< as stable_step()
   std::optional<PredictedPrivacy> privacy;  ///< only if gradients are private
+  std::optional<SplitCosts> split;          ///< only if the model is cut over workers
   std::vector<std::string> not_known;       ///< the values above that are missing, with the reason
 };
 

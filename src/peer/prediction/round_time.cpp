@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "gossip/link.hpp"
+#include "peer/setup/virtual_network.hpp"
 
 namespace gossamer::peer {
 namespace {
@@ -22,9 +23,10 @@ double bytes_of(const Setup& setup, std::uint64_t values, double messages) {
 double seconds_of(const Setup& setup, const gossip::NodeVolume& most, std::uint64_t message) {
   if (most.sent == 0 && most.received == 0) return 0;  // there is only one node
   const SimOptions& sim = setup.config.sim;
+  const double parts = parts_side_by_side(setup);
   const auto seconds_at = [&](double mbit_s, std::uint64_t values) {
     const double messages = static_cast<double>(values) / static_cast<double>(message);
-    return mbit_s > 0 ? 8 * bytes_of(setup, message, messages) / (mbit_s * 1e6) : 0;
+    return mbit_s > 0 ? 8 * bytes_of(setup, message, messages) / (mbit_s * 1e6 * parts) : 0;
   };
   // All messages but the last go through the shared up- and downlinks one after another; the last
   // one is limited by the slowest of the capacities.

@@ -47,7 +47,7 @@ Result<RunOutcome> run(const Setup& setup, RunRequest request) {
   HostRequest host_request;
   host_request.hosted = first_ids(setup.nodes());
   host_request.row_offset = request.row_offset;
-  host_request.local_links = [&setup](int from, int to) { return setup.network.link(from, to); };
+  host_request.local_links = [&setup](int from, int to) { return link_model(setup, from, to); };
   host_request.ports = [&setup](int node) { return node_model(setup, node); };
   host_request.interrupted = request.interrupted;
   host_request.message = request.message;

@@ -42,6 +42,8 @@ WorkloadSpec spec_of(const Config& config, const train::Learner<float>& learner,
     spec.samples_per_step = mean_shard_size(*data, config.run.peers);
   spec.identity = data->sample_description;
   spec.workspace_bytes = learner.workspace_bytes();
+  spec.whole_workspace_bytes = learner.whole_workspace_bytes();
+  spec.split = learner.split();
   spec.divergence_advice =
       fmt::format("a smaller optimizer.rate than {} usually helps", config.optimizer.rate);
   spec.data = std::move(data);
@@ -174,6 +176,7 @@ Result<std::shared_ptr<Workload>> make_native_workload(const Config& config,
       config.model.kind == kGraphModel ? train::canonical_text(request.model) : "";
   request.sampling = config.shards;
   request.optimizer = config.optimizer;
+  request.split = config.model.split;
   request.local_steps = config.run.rounds * static_cast<std::uint64_t>(algorithm.steps_per_round());
   request.local_epochs =
       config.run.rounds * static_cast<std::uint64_t>(algorithm.epochs_per_round());

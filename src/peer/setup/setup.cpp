@@ -28,8 +28,16 @@ Result<std::shared_ptr<Workload>> make_workload(const Setup& setup, const std::v
   const Config& config = setup.config;
   GOSSAMER_TRY_STATUS(check_privacy({config, *setup.algorithm, setup.rule}));
   GOSSAMER_TRY_STATUS(check_external(setup, external.get()));
-  if (external) return external;
   const gossip::AlgorithmRequirements needs = setup.algorithm->requirements();
+  const bool recorded = external && external->spec().recorded;
+  if (config.model.split.is_on() && !recorded && (external || !needs.trainer))
+    return invalid_error(
+        external
+            ? std::string("split.layers: the model of a program in Python is not cut; give its "
+                          "ranks a model shard each (docs/PYTHON.md), or set split.layers = 1")
+            : fmt::format("split.layers: the algorithm '{}' trains no model",
+                          config.algorithm.kind));
+  if (external) return external;
   if (!needs.trainer) return make_untrained_workload(needs.row_length, config.run.seed);
   return make_native_workload(config, *setup.algorithm, *setup.device, hosted, setup.attack);
 }
@@ -53,7 +61,11 @@ std::vector<int> Setup::counted_workers(gossip::Round rounds) const {
 }
 
 double Setup::step_ms() const {
-  return config.sim.compute_ms + workload->spec().samples_per_step * config.sim.sample_ms;
+  const double whole =
+      config.sim.compute_ms + workload->spec().samples_per_step * config.sim.sample_ms;
+  if (!workload->spec().split) return whole;
+  return train::pipeline_time(pipeline_costs(*this, whole / 1e3), microbatches(*this)).seconds *
+         1e3;
 }
 
 SharedMemory* Setup::share_rows() const {

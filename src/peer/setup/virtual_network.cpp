@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <string>
 #include <utility>
@@ -95,10 +96,18 @@ Result<VirtualNetwork> make_virtual_network(const Config& config, int servers) {
   spec.peers = config.run.peers;
   spec.servers = servers;
   spec.seed = config.run.seed;
+  if (!sim.probe.empty() && config.model.split.is_on())
+    return sim_error("probe",
+                     "a probe has no links between the workers of a replica (split.layers)");
   if (!sim.probe.empty()) return read_probe(config, std::move(spec));
   spec.latency_ms = sim.latency_ms;
   spec.bandwidth_mbit_s = sim.bandwidth_mbit_s;
   spec.jitter_ms = sim.jitter_ms;
+  for (const std::string& file : {sim.latency_file, sim.bandwidth_file})
+    if (config.model.split.is_on() && !file.empty())
+      return sim_error(file == sim.latency_file ? "latency_file" : "bandwidth_file",
+                       "a table has no links between the workers of a replica (split.layers); use "
+                       "sim.latency_ms and sim.bandwidth_mbit_s");
   spec.latency_spread = {form, sim.latency_spread};
   spec.bandwidth_spread = {form, sim.bandwidth_spread};
   GOSSAMER_TRY_STATUS(check_width("latency_spread", spec.latency_spread));
@@ -111,10 +120,45 @@ Result<VirtualNetwork> make_virtual_network(const Config& config, int servers) {
   return VirtualNetwork{gossip::NetworkModel(std::move(spec)), {}};
 }
 
+train::PipelineCosts pipeline_costs(const Setup& setup, double seconds) {
+  const SimOptions& sim = setup.config.sim;
+  const WorkloadSpec& workload = setup.workload->spec();
+  train::PipelineCosts costs = train::pipeline_costs(
+      *workload.split, seconds, static_cast<int>(std::lround(workload.samples_per_step)),
+      sizeof(float));
+  costs.latency = sim.latency_ms / 1e3;
+  costs.link = bytes_per_second(sim.bandwidth_mbit_s);
+  costs.uplink = bytes_per_second(sim.uplink_mbit_s);
+  costs.downlink = bytes_per_second(sim.downlink_mbit_s);
+  return costs;
+}
+
+int microbatches(const Setup& setup) {
+  return setup.config.model.split.microbatches_of(
+      static_cast<int>(std::lround(setup.workload->spec().samples_per_step)));
+}
+
+double parts_side_by_side(const Setup& setup) {
+  const auto& split = setup.workload->spec().split;
+  if (!split || setup.servers() > 0) return 1;
+  std::size_t largest = 0;
+  for (const train::ModelPart& part : split->parts())
+    largest = std::max(largest, part.parameters());
+  return static_cast<double>(setup.parameters) / static_cast<double>(largest);
+}
+
+gossip::LinkModel link_model(const Setup& setup, int from, int to) {
+  gossip::LinkModel link = setup.network.link(from, to);
+  link.bytes_per_second *= parts_side_by_side(setup);
+  return link;
+}
+
 gossip::NodeModel node_model(const Setup& setup, int node) {
   const SimOptions& sim = setup.config.sim;
+  const double parts = parts_side_by_side(setup);
   if (setup.probed_nodes.empty())
-    return {bytes_per_second(sim.uplink_mbit_s), bytes_per_second(sim.downlink_mbit_s)};
+    return {parts * bytes_per_second(sim.uplink_mbit_s),
+            parts * bytes_per_second(sim.downlink_mbit_s)};
   const ProbedNode& probed = setup.probed_nodes.at(static_cast<std::size_t>(node));
   return {bytes_per_second(probed.uplink_mbit_s), bytes_per_second(probed.downlink_mbit_s)};
 }

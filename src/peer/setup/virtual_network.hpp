@@ -9,6 +9,7 @@
 #include "gossip/step_times.hpp"
 #include "peer/config/config.hpp"
 #include "peer/storage/probe_tables.hpp"
+#include "train/split/pipeline.hpp"
 
 namespace gossamer::peer {
 
@@ -24,6 +25,18 @@ struct VirtualNetwork {
 /// if it cannot be read or parsed) also name the file and the line.
 Result<VirtualNetwork> make_virtual_network(const Config& config, int servers);
 
+/// The costs of a local step of a cut model, of which one worker would take `seconds`. The workers
+/// of a replica exchange outputs over links with the means that [sim] gives: no random factors.
+train::PipelineCosts pipeline_costs(const Setup& setup, double seconds);
+/// The microbatches of a step of a cut model.
+int microbatches(const Setup& setup);
+/// How many times as much as its own part of a row the busiest worker's links seem to carry: the
+/// values of a row over those of its largest part, which travel side by side. 1: a whole model, or
+/// one that servers have too, which hold it whole.
+double parts_side_by_side(const Setup& setup);
+
+/// A link between two nodes, or, of a cut model, all links between their workers.
+gossip::LinkModel link_model(const Setup& setup, int from, int to);
 /// What all links of a node share.
 gossip::NodeModel node_model(const Setup& setup, int node);
 /// The durations of local steps in virtual time.

@@ -40,14 +40,17 @@ struct WorkloadSpec {
                                 ///< algorithm that averages
   bool evaluates = false;       ///< evaluate() measures a loss
   double samples_per_step = 0;  ///< mean over the peers; 0: not known
-  std::size_t workspace_bytes = 0;  ///< device memory that training takes for each peer
+  std::size_t workspace_bytes = 0;        ///< device memory that training takes for each peer
+  std::size_t whole_workspace_bytes = 0;  ///< the same if the model were whole
   bool recorded = false;    ///< stands for a workload that is elsewhere, and only has its tensors
   bool saves_state = true;  ///< save_state() gives what rows and loss sums lack
   std::optional<train::PrivacyOptions>
       privacy;                    ///< of private gradients, with the noise multiplier
   std::string divergence_advice;  ///< what usually helps where a run diverged; may be empty
   std::string identity;           ///< for people, and the same at all peers; may be empty
-  std::string model_text;         ///< of a model that a file describes: train::canonical_text()
+  /// How the model is cut over the workers of a replica; null: it is whole.
+  std::shared_ptr<const train::SplitModel> split;
+  std::string model_text;  ///< of a model that a file describes: train::canonical_text()
   std::shared_ptr<const train::Dataset> data;  ///< the library's own data set; null: it has none
 };
 

@@ -11,6 +11,7 @@
 #include "base/philox.hpp"
 #include "base/result.hpp"
 #include "gpu/program.hpp"
+#include "train/graph/layer_graph.hpp"
 #include "train/graph/lowering.hpp"
 
 namespace gossamer::train {
@@ -19,6 +20,7 @@ namespace gossamer::train {
 /// operations count a multiplication and an addition as two.
 struct CompiledOperation : Operation {  ///< inputs: indices of earlier operations, or kSampleInput
   Shape output;
+  std::size_t first_layer = 0, layers = 0;  ///< of the graph of layers
   std::size_t first_block = 0, blocks = 0;  ///< its tensors of parameters
   std::size_t parameters = 0;               ///< their values
   double forward_flops = 0, backward_flops = 0;
@@ -39,6 +41,7 @@ class CompiledModel {
   std::size_t parameters() const { return program_.parameters; }  ///< d
   /// In the order in which they run.
   const std::vector<CompiledOperation>& operations() const { return operations_; }
+  const LayerGraph& graph() const { return graph_; }
   /// Values of a peer's workspace that hold gradients of outputs.
   std::size_t gradient_values() const { return gradient_values_; }
 
@@ -55,6 +58,7 @@ class CompiledModel {
   friend class Compiler;
 
   gpu::Program program_;
+  LayerGraph graph_;
   std::vector<ParameterBlock> blocks_;
   std::vector<CompiledOperation> operations_;
   std::size_t gradient_values_ = 0;

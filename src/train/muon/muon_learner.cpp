@@ -107,8 +107,17 @@ class MuonLearner final : public Learner<Real> {
   std::uint64_t batches_per_epoch(int peer) const override {
     return learner_->batches_per_epoch(peer);
   }
-  /// Two matrices of the largest one's shape and two of its Gram matrix, at most for each peer.
+  std::shared_ptr<const SplitModel> split() const override { return learner_->split(); }
   std::size_t workspace_bytes() const override {
+    return learner_->workspace_bytes() + matrix_bytes();
+  }
+  std::size_t whole_workspace_bytes() const override {
+    return learner_->whole_workspace_bytes() + matrix_bytes();
+  }
+
+ private:
+  /// Two matrices of the largest one's shape and two of its Gram matrix, at most for each peer.
+  std::size_t matrix_bytes() const {
     std::size_t most = 0;
     for (const Part& part : parts_) {
       if (part.columns == 0) continue;
@@ -116,10 +125,9 @@ class MuonLearner final : public Learner<Real> {
       const std::size_t less = std::min(columns, part.length / columns);
       most = std::max(most, 2 * (part.length + less * less));
     }
-    return learner_->workspace_bytes() + most * sizeof(Real);
+    return most * sizeof(Real);
   }
 
- private:
   std::unique_ptr<Learner<Real>> learner_;
   OptimizerOptions optimizer_;
   gpu::BasicDevice<Real>& device_;

@@ -136,11 +136,11 @@ void backward(const ConvolutionOperation& c, int batch, const Real* row, Real* g
               const Operands<Real>& at) {
   kernels<Real>().activation_backward(c.activation, at.y, at.dy, size(batch) * output_values(c));
   if (c.bias != kNowhere) {
-    std::fill_n(gradient + c.bias, c.outputs, Real(0));
+    at.start(gradient + c.bias, size(c.outputs));
     kernels<Real>().column_sums(at.dy, batch * c.output_height() * c.output_width(), c.outputs,
                                 gradient + c.bias);
   }
-  std::fill_n(gradient + c.weights, weight_values(c), Real(0));
+  at.start(gradient + c.weights, weight_values(c));
   Real* framed = at.scratch + (c.padding > 0 ? size(batch) * padded_values(c) : 0);
   Real* turned = framed + framed_values(c);
   if (at.dx != nullptr) turn(c, row + c.weights, turned);

@@ -31,7 +31,7 @@ void backward(const DenseOperation& dense, int batch, const Real* row, Real* gra
   const int in = dense.inputs, out = dense.outputs;
   kernels<Real>().activation_backward(dense.activation, at.y, at.dy, size(batch) * size(out));
   if (dense.bias != kNowhere) {
-    std::fill_n(gradient + dense.bias, out, Real(0));
+    at.start(gradient + dense.bias, size(out));
     kernels<Real>().column_sums(at.dy, batch, out, gradient + dense.bias);
   }
   kernels<Real>().product({.m = in,
@@ -44,7 +44,8 @@ void backward(const DenseOperation& dense, int batch, const Real* row, Real* gra
                            .b_row = out,
                            .scratch = at.scratch,
                            .c = gradient + dense.weights,
-                           .c_row = out});
+                           .c_row = out,
+                           .accumulate = at.accumulate});
   if (at.dx == nullptr) return;
   kernels<Real>().product({.m = batch,
                            .n = in,

@@ -29,7 +29,7 @@ void backward(const ElementwiseOperation& e, int batch, const Real*, Real* gradi
   }
   kernels<Real>().activation_backward(e.activation, at.y, at.dy, values);
   if (e.bias != kNowhere) {
-    std::fill_n(gradient + e.bias, e.values, Real(0));
+    at.start(gradient + e.bias, size(e.values));
     kernels<Real>().column_sums(at.dy, batch, e.values, gradient + e.bias);
   }
   if (at.dx != nullptr) std::copy_n(at.dy, values, at.dx);

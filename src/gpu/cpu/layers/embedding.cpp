@@ -34,7 +34,7 @@ template <class Real>
 void backward(const EmbeddingOperation& e, int batch, const Real*, Real* gradient,
               const Operands<Real>& at) {
   const std::size_t features = size(e.features);
-  std::fill_n(gradient + e.table, size(e.vocabulary) * features, Real(0));
+  at.start(gradient + e.table, size(e.vocabulary) * features);
   for_tokens(e, batch, at.x, [&](std::size_t t, std::ptrdiff_t number) {
     if (number >= 0)
       kernels<Real>().axpy(1, at.dy + t * features,

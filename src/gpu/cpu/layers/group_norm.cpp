@@ -65,8 +65,8 @@ void backward(const GroupNormOperation& n, int batch, const Real* row, Real* gra
        *x_factor = rows + 3 * channels;
   Real *term = rows + 4 * channels, *zero = rows + 5 * channels;
   std::fill_n(zero, channels, Real(0));
-  std::fill_n(gradient + n.scale, channels, Real(0));
-  std::fill_n(gradient + n.shift, channels, Real(0));
+  at.start(gradient + n.scale, size(channels));
+  at.start(gradient + n.shift, size(channels));
   kernels<Real>().activation_backward(n.activation, at.y, at.dy, size(batch) * image);
   for (int i = 0; i < batch; ++i) {
     const Real* x = at.x + size(i) * image;

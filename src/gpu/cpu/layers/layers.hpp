@@ -2,6 +2,7 @@
 // them.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 
 #include "gpu/cpu/executor.hpp"
@@ -19,15 +20,22 @@ class Operands {
   Real* dx;  ///< null: it is not wanted
   Real* dy;  ///< null: the layer has no backward pass
   Real* scratch;
+  bool accumulate;  ///< gradients of parameters are added to what is there
 
-  Operands(const LayerOperation& layer, Real* workspace)
+  Operands(const LayerOperation& layer, Real* workspace, bool accumulate_gradients = false)
       : x(workspace + layer.input()),
         y(workspace + layer.output),
         dx(address(workspace, layer.input_gradient())),
         dy(address(workspace, layer.output_gradient())),
         scratch(workspace + layer.scratch),
+        accumulate(accumulate_gradients),
         layer_(layer),
         workspace_(workspace) {}
+
+  /// Gradients of parameters start from 0, unless they are added.
+  void start(Real* gradient, std::size_t values) const {
+    if (!accumulate) std::fill_n(gradient, values, Real(0));
+  }
 
   std::size_t inputs() const { return layer_.inputs.size(); }
   const Real* input(std::size_t k) const { return workspace_ + layer_.inputs[k].value; }
@@ -67,7 +75,9 @@ void forward(const EmbeddingOperation& e, int batch, const Real* row, const Oper
 template <class Real>
 void forward(const AttentionOperation& a, int batch, const Real* row, const Operands<Real>& at);
 
-/// Gradients of the parameters, into `gradient` (laid out as the row), and of the input.
+/// Gradients of the parameters, into `gradient` (laid out as the row), and of the input. Each
+/// parameter's is one chain of additions, sample by sample and position by position, so that a
+/// batch in pieces that accumulate has the bits of the whole batch.
 template <class Real>
 void backward(const DenseOperation& dense, int batch, const Real* row, Real* gradient,
               const Operands<Real>& at);

@@ -18,6 +18,7 @@ struct GatherArguments {
   int channels, pixels;
   FastDivide by_channels;
   Loss loss;
+  bool takes_samples;
   UpdateRule rule;
   bool with_rates;
   bool vectors;  ///< a sample is copied as it is, four values at a time
@@ -60,7 +61,7 @@ __global__ void __launch_bounds__(kMostThreads) gather_kernel(GatherArguments<Re
             factors_of<Real>(step_factors(a.rule, call.rates[peer * steps + step], number));
     }
   }
-  const int size = a.channels * a.pixels;
+  const int size = a.takes_samples ? a.channels * a.pixels : 0;
   const float* from = a.table.features + static_cast<std::size_t>(sample) * size;
   Real* to = a.batch.at(blockIdx.z, i * size);
   if (a.vectors) {
@@ -113,6 +114,7 @@ void gather(cudaStream_t stream, const Batch<Real>& batch, const Task& task, con
                                         program.pixels,
                                         FastDivide(program.channels),
                                         program.loss,
+                                        program.takes_samples,
                                         task.rule,
                                         with_rates,
                                         vectors};

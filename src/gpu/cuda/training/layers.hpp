@@ -137,7 +137,8 @@ struct PartialSums {
 template <class Real>
 void add_partial_sums(cudaStream_t stream, const Batch<Real>& batch, const PartialSums& sums);
 
-/// Copies the current step's samples to the start of each workspace, channels last, and writes
+/// Copies the current step's samples to the start of each workspace, channels last, if the program
+/// takes them, and writes
 /// `inputs` from `call`; the optimizer's factors only if `with_rates`.
 template <class Real>
 void gather(cudaStream_t stream, const Batch<Real>& batch, const Task& task, const CallInputs* call,
@@ -149,6 +150,7 @@ struct LossCall {
   std::size_t output = 0;                  ///< in the workspace
   std::size_t output_gradient = kNowhere;  ///< likewise; kNowhere: no gradient
   std::size_t bias = kNowhere;  ///< in the row, not yet added to the outputs; kNowhere: none
+  double share = 1;             ///< of a batch that the samples are: multiplies the mean loss
 };
 /// Adds each peer's mean loss and hits to its job's, writes the gradient in the outputs, and counts
 /// call->step up.

@@ -89,7 +89,7 @@ __global__ void __launch_bounds__(kThreads) loss_kernel(LossArguments<Real> a) {
   if (threadIdx.x != 0) return;
   if (blockIdx.x == 0 && peer == 0) ++a.call->step;  // the gathering kernel has read it
   if (gridDim.x == 1) {
-    *rows.loss += loss / samples;
+    *rows.loss += what.share * (loss / samples);
     if (rows.hits != nullptr) *rows.hits += right;
   } else {
     a.inputs.piece_losses[std::size_t{peer} * gridDim.x + blockIdx.x] = loss;
@@ -109,7 +109,7 @@ __global__ void __launch_bounds__(kThreads) add_pieces(LossArguments<Real> a, in
     hits += a.inputs.piece_hits[static_cast<std::size_t>(peer) * pieces + i];
   }
   const PeerRows<Real> rows = a.batch.rows[peer];
-  *rows.loss += loss / a.batch.samples;
+  *rows.loss += a.what.share * (loss / a.batch.samples);
   if (rows.hits != nullptr) *rows.hits += hits;
 }
 

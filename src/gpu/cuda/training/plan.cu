@@ -72,8 +72,8 @@ void add(Key& key, const AttentionOperation& o) {
 }
 
 void add(Key& key, const Program& p) {
-  key.add(p.layers.size(), p.loss, p.channels, p.pixels, p.outputs, p.batch, p.parameters,
-          p.workspace);
+  key.add(p.layers.size(), p.loss, p.takes_samples, p.has_loss, p.channels, p.pixels, p.outputs,
+          p.batch, p.parameters, p.workspace);
   for (const LayerOperation& layer : p.layers) {
     key.add(layer.operation.index(), layer.positions, layer.inputs.size(), layer.output,
             layer.output_values, layer.output_gradients.size(), layer.scratch);

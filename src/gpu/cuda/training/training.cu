@@ -8,7 +8,7 @@
 #include <variant>
 
 #include "base/check.hpp"
-#include "gpu/cuda/training/plan.hpp"
+#include "gpu/cuda/training/step.hpp"
 
 namespace gossamer::gpu::cuda {
 namespace {
@@ -18,54 +18,15 @@ constexpr std::size_t kMostPeers = 4096;
 /// Bytes of samples and rates that are uploaded together.
 constexpr std::size_t kSendBytes = UploadRing::kSegmentBytes / 2;
 
-/// Offset of the last layer's bias if the loss follows it directly: then the loss adds the bias.
-std::size_t bias_for_loss(const Program& program) {
-  const auto* dense = std::get_if<DenseOperation>(&program.layers.back().operation);
-  const bool follows = dense != nullptr && dense->activation == Activation::none &&
-                       program.layers.back().positions == 1;
-  return follows ? dense->bias : kNowhere;
-}
-
-template <class Real>
-LayerCall<Real> layer_call(StreamContext& context, const TrainingPlan<Real>& plan,
-                           const Program& program, std::size_t layer) {
-  Batch<Real> batch = plan.batch;
-  batch.samples *= program.layers[layer].positions;
-  return {.context = context,
-          .batch = batch,
-          .layer = program.layers[layer],
-          .extra = plan.extra,
-          .even = plan.even,
-          .pointers = plan.pointers[layer],
-          .bias_follows = layer + 1 == program.layers.size() && bias_for_loss(program) != kNowhere};
-}
-
 /// One step of all peers: gather, forward, loss, backward, noise, update.
 template <class Real>
 void run_step(StreamContext& context, const TrainingPlan<Real>& plan, const Task& task, Pass pass) {
   const Program& program = *task.program;
-  const LayerOperation& last = program.layers.back();
   gather(context.stream(), plan.batch, task, plan.call, plan.inputs, pass == Pass::step);
-  for (std::size_t l = 0; l < program.layers.size(); ++l)
-    std::visit(
-        [&](const auto& operation) { forward(layer_call(context, plan, program, l), operation); },
-        program.layers[l].operation);
-  loss(context.stream(), plan.batch,
-       {.loss = program.loss,
-        .outputs = program.outputs,
-        .output = last.output,
-        .output_gradient = pass == Pass::evaluate ? kNowhere : last.output_gradient(),
-        .bias = bias_for_loss(program)},
-       plan.call, plan.inputs);
+  run_forward(context, plan, program);
+  run_loss(context, plan, program, pass != Pass::evaluate);
   if (pass == Pass::evaluate) return;
-  for (std::size_t l = program.layers.size(); l-- > 0;) {
-    const LayerOperation& layer = program.layers[l];
-    if (layer.output_gradients.empty()) continue;
-    add_output_gradients(context.stream(), plan.batch, layer);
-    std::visit(
-        [&](const auto& operation) { backward(layer_call(context, plan, program, l), operation); },
-        layer.operation);
-  }
+  run_backward(context, plan, program);
   if (task.noise.deviation > 0)
     add_noise(context.stream(), plan.batch, task.noise, plan.inputs, program.parameters);
   if (pass == Pass::step)
@@ -93,33 +54,6 @@ GraphExecutable captured(StreamContext& context, Body body) {
   cudaGraphExec_t executable = nullptr;
   GOSSAMER_CUDA(cudaGraphInstantiate, &executable, graph.get(), 0);
   return GraphExecutable(executable);
-}
-
-/// Uploads samples, rates and step numbers of steps first … first + count − 1 of the jobs.
-template <class Real>
-void send_call(StreamContext& context, const TrainingPlan<Real>& plan,
-               std::span<const Job<Real>> jobs, Pass pass, int first, int count) {
-  const std::size_t peers = jobs.size(), steps = static_cast<std::size_t>(count);
-  const auto begin = static_cast<std::size_t>(first),
-             batch = static_cast<std::size_t>(jobs[0].batch);
-  const std::size_t numbers_at = 256, rates_at = numbers_at + peers * sizeof(std::uint64_t),
-                    samples_at = rates_at + peers * steps * sizeof(double);
-  const UploadRing::Slot slot =
-      context.uploads().reserve(samples_at + peers * steps * batch * sizeof(std::uint32_t));
-  auto* numbers = reinterpret_cast<std::uint64_t*>(slot.host + numbers_at);
-  auto* rates = reinterpret_cast<double*>(slot.host + rates_at);
-  auto* samples = reinterpret_cast<std::uint32_t*>(slot.host + samples_at);
-  for (std::size_t p = 0; p < peers; ++p) {
-    numbers[p] = jobs[p].first_step + begin;
-    if (pass == Pass::step) std::copy_n(jobs[p].rates + begin, steps, rates + p * steps);
-    std::copy_n(jobs[p].samples + begin * batch, steps * batch, samples + p * steps * batch);
-  }
-  const CallInputs call{reinterpret_cast<const std::uint32_t*>(slot.device + samples_at),
-                        reinterpret_cast<const double*>(slot.device + rates_at),
-                        reinterpret_cast<const std::uint64_t*>(slot.device + numbers_at), count, 0};
-  std::memcpy(slot.host, &call, sizeof call);
-  context.uploads().send(slot);
-  context.uploads().send({slot.host, slot.device, sizeof call}, plan.call);
 }
 
 template <class Real>

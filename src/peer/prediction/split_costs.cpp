@@ -1,0 +1,93 @@
+#include "peer/prediction/split_costs.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "base/quantity_text.hpp"
+#include "peer/setup/memory_check.hpp"
+#include "peer/setup/virtual_network.hpp"
+#include "train/split/pipelined_gradient.hpp"
+
+namespace gossamer::peer {
+
+std::optional<SplitCosts> split_costs(const Setup& setup) {
+  const WorkloadSpec& workload = setup.workload->spec();
+  if (!workload.split) return std::nullopt;
+  const train::SplitModel& split = *workload.split;
+  const auto parts = static_cast<int>(split.parts().size());
+  SplitCosts costs;
+  costs.microbatches = microbatches(setup);
+  costs.bubble = train::pipeline_bubble(parts, costs.microbatches);
+  const double whole_step =
+      setup.config.sim.compute_ms + workload.samples_per_step * setup.config.sim.sample_ms;
+  const train::PipelineCosts pipeline = pipeline_costs(setup, whole_step / 1e3);
+  if (const auto time = train::pipeline_time(pipeline, costs.microbatches); time.seconds > 0)
+    costs.step = time;
+  const std::size_t memory = memory_of_node(setup);
+  costs.whole_memory_bytes =
+      static_cast<double>(memory - workload.workspace_bytes + workload.whole_workspace_bytes);
+  // All but the workers' own workspaces is shared out like the rows.
+  const auto shared = static_cast<double>(
+      memory - train::PipelinedGradient<float>::workspace_bytes(split, costs.microbatches));
+  for (int p = 0; p < parts; ++p) {
+    const train::ModelPart& part = split.parts()[static_cast<std::size_t>(p)];
+    WorkerCosts worker{.first = part.first,
+                       .last = part.last,
+                       .parameters = part.parameters(),
+                       .flops = part.forward_flops + part.backward_flops};
+    worker.memory_bytes =
+        shared * static_cast<double>(part.parameters()) / static_cast<double>(setup.parameters) +
+        static_cast<double>(
+            train::PipelinedGradient<float>::worker_bytes(split, p, costs.microbatches));
+    for (const train::PipelineCosts::Message& message : pipeline.messages)
+      if (message.from == p) worker.bytes_sent += message.bytes;
+    costs.workers.push_back(std::move(worker));
+  }
+  return costs;
+}
+
+Json split_json(const SplitCosts& costs) {
+  Json workers = Json::array();
+  for (const WorkerCosts& worker : costs.workers)
+    workers.push_back({{"first_operation", worker.first},
+                       {"last_operation", worker.last},
+                       {"parameters", worker.parameters},
+                       {"flops", worker.flops},
+                       {"memory_bytes", worker.memory_bytes},
+                       {"bytes_sent_per_step", worker.bytes_sent}});
+  Json json = {{"workers", std::move(workers)},
+               {"microbatches", costs.microbatches},
+               {"bubble", costs.bubble},
+               {"step_seconds", Json()},
+               {"idle", Json()},
+               {"whole_memory_bytes", costs.whole_memory_bytes}};
+  if (costs.step) {
+    json["step_seconds"] = finite_or_null(costs.step->seconds);
+    json["idle"] = finite_or_null(costs.step->idle);
+  }
+  return json;
+}
+
+std::vector<std::pair<std::string, std::string>> split_lines(const SplitCosts& costs) {
+  std::vector<std::pair<std::string, std::string>> lines;
+  for (std::size_t p = 0; p < costs.workers.size(); ++p) {
+    const WorkerCosts& worker = costs.workers[p];
+    lines.emplace_back(
+        fmt::format("worker {} of a replica", p),
+        fmt::format("{}{}: {} parameters, {} FLOP a sample, {} of memory; sends {} a step",
+                    worker.first, worker.first == worker.last ? "" : " to " + worker.last,
+                    count_text(static_cast<double>(worker.parameters)), count_text(worker.flops),
+                    bytes_text(worker.memory_bytes), bytes_text(worker.bytes_sent)));
+  }
+  std::string step = fmt::format(
+      "{} microbatches; workers idle {:.1f} % of a step if parts are equal and links fast",
+      costs.microbatches, 100 * costs.bubble);
+  if (costs.step)
+    step += fmt::format(", {:.1f} % here, where it takes {:.4g} s", 100 * costs.step->idle,
+                        costs.step->seconds);
+  lines.emplace_back("pipeline", std::move(step));
+  return lines;
+}
+
+}  // namespace gossamer::peer

@@ -1,0 +1,181 @@
+"""Models cut over workers: the bits of the whole model, what the workers cost, and refusals."""
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from network_test_util import NetworkFactory
+
+ROOT = Path(__file__).resolve().parents[3]
+RESIDUAL = ROOT / "experiments" / "models" / "residual.toml"
+TRANSFORMER = ROOT / "experiments" / "models" / "transformer.toml"
+MLP = ("model.kind=mlp", "model.hidden=[64,64,64]", "data.batch=32")
+
+
+def call(gossamer: Path, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([gossamer, *arguments], capture_output=True, text=True, check=False)
+
+
+def overrides(*sets: str) -> list[str]:
+    return [argument for each in sets for argument in ("--set", each)]
+
+
+def run(gossamer: Path, out: Path, *sets: str) -> dict[str, Any]:
+    result = call(gossamer, "run", "--quiet", "--out", out, *overrides("run.peers=4", *sets))
+    assert result.returncode == 0, result.stderr
+    return json.loads((out / "summary.json").read_text(encoding="utf-8"))
+
+
+def predict(gossamer: Path, *sets: str) -> dict[str, Any]:
+    result = call(gossamer, "predict", "--json", *overrides("run.peers=4", *sets))
+    assert result.returncode == 0, result.stderr
+    return json.loads(result.stdout)
+
+
+@pytest.mark.parametrize(
+    "sets",
+    [
+        (*MLP, "optimizer.momentum=0.9", "algorithm.local_steps=3"),
+        (*MLP, "optimizer.kind=muon", "algorithm.kind=gradient_tracking"),
+        (*MLP, "data.batch=0", "data.partition=dirichlet", "data.weights=samples"),
+        (*MLP, "algorithm.kind=choco", "codec.kind=int8", "optimizer.kind=adamw"),
+        (*MLP, "algorithm.kind=fedavg", "algorithm.local_epochs=1"),
+        ("model.kind=cnn", "model.channels=[4,8]", "model.groups=2"),
+        ("model.kind=graph", f"model.file={RESIDUAL}"),
+        ("model.kind=graph", f"model.file={TRANSFORMER}"),
+    ],
+    ids=lambda sets: " ".join(each.rpartition("/")[2] for each in sets),
+)
+def test_a_cut_model_has_the_bits_of_the_whole_one(
+    gossamer: Path, tmp_path: Path, sets: tuple[str, ...]
+) -> None:
+    sets = ("run.rounds=4", "log.every=2", *sets)
+    whole = run(gossamer, tmp_path / "whole", *sets)
+    for layers, microbatches in ((2, 0), (3, 5)):
+        split = (f"split.layers={layers}", f"split.microbatches={microbatches}")
+        cut = run(gossamer, tmp_path / f"cut-{layers}", *sets, *split)
+        assert cut["final_hash"] == whole["final_hash"]
+        assert cut["final"] == whole["final"]
+        assert cut["run_id"] != whole["run_id"]
+
+
+def test_a_network_of_replicas_has_the_bits_of_whole_models(
+    gossamer: Path, tmp_path: Path, network: NetworkFactory
+) -> None:
+    net = network(4, *MLP, "run.rounds=20", "split.layers=3")
+    whole = run(gossamer, tmp_path / "whole", *net.sets, "split.layers=1")
+    for peer in range(4):
+        net.start(str(peer))
+    assert net.wait() == [0] * 4, [peer.stderr for peer in net.processes]
+    assert net.summary()["final_hash"] == whole["final_hash"]
+
+
+def test_virtual_time_has_the_bubble_of_the_formula(gossamer: Path, tmp_path: Path) -> None:
+    """Equal parts and links without latency: a step takes (m + s − 1) / (m s) of a whole one."""
+    layer = '[[operation]]\nkind = "dense"\nunits = 64\nactivation = "relu"\n'
+    file = tmp_path / "equal.toml"  # with a first operation that has every layer pass gradients on
+    file.write_text(
+        '[[operation]]\nkind = "position_embedding"\n'
+        + 64 * layer
+        + '[[operation]]\nkind = "dense"\n',
+        encoding="utf-8",
+    )
+    equal = ("model.kind=graph", f"model.file={file}", "run.rounds=3", "data.batch=32")
+    equal += ("sim.compute_ms=100", "log.every=0")
+    whole = run(gossamer, tmp_path / "whole", *equal)["virtual_seconds"]
+    assert whole == pytest.approx(0.3)
+    for layers, microbatches in ((2, 1), (2, 8), (4, 8), (4, 32)):
+        split = (f"split.layers={layers}", f"split.microbatches={microbatches}")
+        cut = run(gossamer, tmp_path / f"{layers}-{microbatches}", *equal, *split)
+        seconds = cut["virtual_seconds"]
+        formula = (microbatches + layers - 1) / (microbatches * layers)
+        assert seconds / whole == pytest.approx(formula, rel=0.02)
+        predicted = predict(gossamer, *equal, *split)
+        assert predicted["round_seconds"]["total"] == pytest.approx(seconds / 3, rel=1e-6)
+        bubble = (layers - 1) / (microbatches + layers - 1)
+        assert predicted["split"]["bubble"] == pytest.approx(bubble)
+        assert predicted["split"]["idle"] == pytest.approx(bubble, abs=0.02)
+
+
+@pytest.mark.parametrize("links", [("sim.latency_ms=20",), ("sim.bandwidth_mbit_s=40",)])
+def test_the_time_of_a_round_on_slow_links_is_predicted(
+    gossamer: Path, tmp_path: Path, links: tuple[str, ...]
+) -> None:
+    sets = (*MLP, "run.rounds=5", "sim.compute_ms=40", "log.every=0", *links)
+    times = []
+    for layers in (1, 2, 4):
+        split = (*sets, f"split.layers={layers}")
+        seconds = run(gossamer, tmp_path / str(layers), *split)["virtual_seconds"]
+        assert predict(gossamer, *split)["round_seconds"]["total"] == pytest.approx(
+            seconds / 5, rel=0.02
+        )
+        times.append(seconds)
+    # Latency is paid for every message of a pipeline; parts of rows travel side by side.
+    assert times[0] < times[1] < times[2] if "latency" in links[0] else times[1] < times[0]
+
+
+def test_the_workers_costs_add_up(gossamer: Path) -> None:
+    sets = (*MLP, "optimizer.momentum=0.9")
+    whole, cut = predict(gossamer, *sets), predict(gossamer, *sets, "split.layers=4")
+    assert "split" not in whole
+    workers = cut["split"]["workers"]
+    assert [worker["first_operation"] for worker in workers] == [
+        "0.dense",
+        "1.dense",
+        "2.dense",
+        "3.dense",
+    ]
+    assert sum(worker["parameters"] for worker in workers) == whole["parameters"]
+    assert workers[0]["bytes_sent_per_step"] == workers[3]["bytes_sent_per_step"] == 4 * 64 * 32
+    assert workers[1]["bytes_sent_per_step"] == 2 * 4 * 64 * 32
+    assert max(worker["memory_bytes"] for worker in workers) < cut["split"]["whole_memory_bytes"]
+    text = call(gossamer, "predict", *overrides("run.peers=4", *sets, "split.layers=4")).stdout
+    assert "worker 3 of a replica" in text and "16 microbatches" in text
+
+
+def test_a_model_file_is_shown_cut(gossamer: Path) -> None:
+    options = ("--layers", "3", "--microbatches", "8")
+    result = call(gossamer, "model", RESIDUAL, *options, "--json")
+    assert result.returncode == 0, result.stderr
+    shown = json.loads(result.stdout)
+    workers = shown["split"]["workers"]
+    assert sum(worker["parameters"] for worker in workers) == shown["parameters"]
+    assert [worker["workspaces"] for worker in workers] == [3, 2, 1]
+    assert shown["split"]["bubble"] == 0.2
+    text = call(gossamer, "model", RESIDUAL, *options).stdout
+    assert text[text.index("Cut over") :] in (ROOT / "docs" / "MODELS.md").read_text("utf-8")
+    named = call(gossamer, "model", RESIDUAL, "--layers", "2", "--cuts", "second.a")
+    assert "second.a to classes" in named.stdout
+    run_file = call(gossamer, "model", RESIDUAL, "--microbatches", "8")
+    assert run_file.returncode == 2 and "of a model that --layers cuts" in run_file.stderr
+    many = call(gossamer, "model", RESIDUAL, "--layers", "60")
+    assert many.stderr.startswith(f"gossamer: {RESIDUAL}: split.layers: 60 workers cannot share")
+
+
+@pytest.mark.parametrize(
+    ("sets", "message"),
+    [
+        (("split.layers=5",), "split.layers: 5 workers cannot share a model of which 4 operations"),
+        (("split.layers=0",), "split.layers"),
+        (("split.layers=65",), "split.layers"),
+        (("split.layers=2", 'split.cuts=["4.dense"]'), "the model has no operation '4.dense'"),
+        (("split.layers=2", 'split.cuts=["1.dense","2.dense"]'), "2 names cut a model into 3"),
+        (("split.layers=2", "privacy.clip=1", "privacy.noise_multiplier=1"), "private gradients"),
+        (("split.layers=2", "algorithm.kind=consensus"), "'consensus' trains no model"),
+        (
+            ("split.layers=2", "sim.latency_file=/none.txt"),
+            "sim.latency_file: a table has no links",
+        ),
+        (("split.layers=2", "sim.probe=/none"), "sim.probe: a probe has no links"),
+        (("split.layer=2",), "'layers'"),
+        (('split.cuts=["1.dense"]',), "split.cuts: it cuts a model into 2 parts"),
+    ],
+)
+def test_splits_that_cannot_be_are_refused(
+    gossamer: Path, sets: tuple[str, ...], message: str
+) -> None:
+    result = call(gossamer, "run", "--check", *overrides(*MLP, *sets))
+    assert result.returncode == 2
+    assert message in result.stderr, result.stderr
