@@ -30,9 +30,9 @@ Result<VirtualNetwork> make_virtual_network(const Config& config, int servers);
 train::PipelineCosts pipeline_costs(const Setup& setup, double seconds);
 /// The microbatches of a step of a cut model.
 int microbatches(const Setup& setup);
-/// How many times as much as its own part of a row the busiest worker's links seem to carry: the
-/// values of a row over those of its largest part, which travel side by side. 1: a whole model, or
-/// one that servers have too, which hold it whole.
+/// The values of a row over those of its largest part. The workers of two replicas exchange their
+/// parts side by side, over links of their own, so that a row travels as if links were so many
+/// times as fast. 1: the model is whole, or servers hold it whole.
 double parts_side_by_side(const Setup& setup);
 
 /// A link between two nodes, or, of a cut model, all links between their workers.

@@ -102,18 +102,4 @@ Result<SplitModel> SplitModel::make(const CompiledModel& model, const SplitOptio
   return split;
 }
 
-std::size_t SplitModel::forward_values(int maker) const {
-  std::size_t values = 0;
-  for (const Crossing& crossing : crossings_)
-    if (crossing.maker == maker) values += crossing.values;
-  return values;
-}
-
-std::size_t SplitModel::backward_values(int user) const {
-  std::size_t values = 0;
-  for (const Crossing& crossing : crossings_)
-    if (crossing.user == user) values += crossing.values * crossing.gradients.size();
-  return values;
-}
-
 }  // namespace gossamer::train

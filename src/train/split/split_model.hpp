@@ -33,8 +33,8 @@ struct Crossing {
   int maker = 0, user = 0;  ///< parts
   std::size_t values = 0;   ///< of a sample
   std::size_t at_maker = 0, at_user = 0;
-  std::vector<Gradient>
-      gradients;  ///< of each use; empty: nothing before the tensor has parameters
+  /// Of each use; empty: nothing before the tensor has parameters.
+  std::vector<Gradient> gradients;
 };
 
 /// Immutable. Thread: any.
@@ -43,19 +43,14 @@ class SplitModel {
   /// Cuts `model` into options.layers parts, each for microbatches of up to `microbatch` samples:
   /// before the operations that options.cuts names, or so that the largest number of floating-point
   /// operations of a part is least, and then the number of values that cross, counted at each cut.
-  /// Errors (invalid):
-  /// more parts than operations with parameters, a name that no operation has, names that are not
-  /// in order, a part without parameters.
+  /// Errors (invalid): more parts than operations with parameters, a name that no operation has,
+  /// names that are not in order, a part without parameters.
   static Result<SplitModel> make(const CompiledModel& model, const SplitOptions& options,
                                  int microbatch);
 
   const std::vector<ModelPart>& parts() const { return parts_; }
   /// In the order of the tensors.
   const std::vector<Crossing>& crossings() const { return crossings_; }
-  /// Values that part `maker` sends for each sample of a batch forwards, and as many as gradients
-  /// come back or more, where a tensor has several uses.
-  std::size_t forward_values(int maker) const;
-  std::size_t backward_values(int user) const;
 
  private:
   std::vector<ModelPart> parts_;
