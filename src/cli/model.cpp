@@ -181,13 +181,10 @@ std::vector<ShownWorker> workers_of(const ShownModel& shown, const train::SplitM
   const train::PipelineCosts costs = train::pipeline_costs(split, 0, shown.batch, sizeof(float));
   std::vector<ShownWorker> workers;
   for (int p = 0; p < shown.split.layers; ++p) {
-    ShownWorker& worker = workers.emplace_back(ShownWorker{
-        split.parts()[static_cast<std::size_t>(p)],
-        train::in_flight(p, shown.split.layers, microbatches),
-        static_cast<double>(train::PipelinedGradient<float>::worker_bytes(split, p, microbatches)),
-        0});
-    for (const train::PipelineCosts::Message& message : costs.messages)
-      if (message.from == p) worker.bytes_sent += message.bytes;
+    const std::size_t bytes = train::PipelinedGradient<float>::worker_bytes(split, p, microbatches);
+    workers.push_back({split.parts()[static_cast<std::size_t>(p)],
+                       train::in_flight(p, shown.split.layers, microbatches),
+                       static_cast<double>(bytes), costs.bytes_sent(p)});
   }
   return workers;
 }
@@ -200,13 +197,11 @@ void print_split(const ShownModel& shown, const train::SplitModel& split) {
                               "workspaces", "sends a step"}};
   for (const ShownWorker& worker : workers_of(shown, split)) {
     const train::ModelPart& part = worker.part;
-    rows.push_back(
-        {fmt::format("{}", rows.size() - 1),
-         part.first == part.last ? part.first : fmt::format("{} to {}", part.first, part.last),
-         count_text(static_cast<double>(part.parameters())), count_text(part.forward_flops),
-         count_text(part.backward_flops),
-         fmt::format("{}, {}", worker.workspaces, bytes_text(worker.workspace_bytes)),
-         bytes_text(worker.bytes_sent)});
+    rows.push_back({fmt::format("{}", rows.size() - 1), part.operations(),
+                    count_text(static_cast<double>(part.parameters())),
+                    count_text(part.forward_flops), count_text(part.backward_flops),
+                    fmt::format("{}, {}", worker.workspaces, bytes_text(worker.workspace_bytes)),
+                    bytes_text(worker.bytes_sent)});
   }
   print_table(rows, {1});
   fmt::print(
@@ -296,9 +291,7 @@ Status show(const ModelCommand& command) {
     return invalid_error(fmt::format("{}: {}", command.path, compiled.error().message));
   std::optional<train::SplitModel> split;
   if (shown.split.is_on()) {
-    const int microbatches = shown.split.microbatches_of(shown.batch);
-    auto made = train::SplitModel::make(*compiled, shown.split,
-                                        train::Microbatch::largest(shown.batch, microbatches));
+    auto made = train::SplitModel::make(*compiled, shown.split, shown.batch);
     if (!made.ok()) return invalid_error(fmt::format("{}: {}", command.path, made.error().message));
     split = std::move(made).value();
   }

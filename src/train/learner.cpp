@@ -337,9 +337,7 @@ Result<std::shared_ptr<const SplitModel>> make_split(const LearnerRequest& reque
                                                      const CompiledModel& model, int batch) {
   GOSSAMER_TRY_STATUS(check_split(request));
   if (!request.split.is_on()) return std::shared_ptr<const SplitModel>();
-  GOSSAMER_TRY(SplitModel split,
-               SplitModel::make(model, request.split,
-                                Microbatch::largest(batch, request.split.microbatches_of(batch))));
+  GOSSAMER_TRY(SplitModel split, SplitModel::make(model, request.split, batch));
   return std::make_shared<const SplitModel>(std::move(split));
 }
 

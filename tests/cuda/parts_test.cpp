@@ -50,8 +50,7 @@ std::vector<Gradient<Real>> cut_gradients(gpu::BasicDevice<Real>& device,
                                           const std::vector<std::uint32_t>& batch, double weight,
                                           const SplitOptions& options, std::size_t replicas) {
   const auto size = static_cast<int>(batch.size());
-  auto split =
-      SplitModel::make(model, options, Microbatch::largest(size, options.microbatches_of(size)));
+  auto split = SplitModel::make(model, options, size);
   if (!split.ok()) FAIL(split.error().message);
   gpu::Task task;
   std::vector<Held<float>> features;

@@ -19,8 +19,7 @@ bool same_bits(const std::vector<Real>& a, const std::vector<Real>& b) {
 }
 
 SplitModel split_of(const CompiledModel& model, const SplitOptions& options, int batch) {
-  auto split =
-      SplitModel::make(model, options, Microbatch::largest(batch, options.microbatches_of(batch)));
+  auto split = SplitModel::make(model, options, batch);
   if (!split.ok()) FAIL(split.error().message);
   return std::move(split).value();
 }

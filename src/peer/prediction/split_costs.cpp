@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
-
 #include "base/quantity_text.hpp"
 #include "peer/setup/memory_check.hpp"
 #include "peer/setup/virtual_network.hpp"
@@ -19,9 +17,7 @@ std::optional<SplitCosts> split_costs(const Setup& setup) {
   SplitCosts costs;
   costs.microbatches = microbatches(setup);
   costs.bubble = train::pipeline_bubble(parts, costs.microbatches);
-  const double whole_step =
-      setup.config.sim.compute_ms + workload.samples_per_step * setup.config.sim.sample_ms;
-  const train::PipelineCosts pipeline = pipeline_costs(setup, whole_step / 1e3);
+  const train::PipelineCosts pipeline = pipeline_costs(setup);
   if (const auto time = train::pipeline_time(pipeline, costs.microbatches); time.seconds > 0)
     costs.step = time;
   const std::size_t memory = memory_of_node(setup);
@@ -32,17 +28,13 @@ std::optional<SplitCosts> split_costs(const Setup& setup) {
       memory - train::PipelinedGradient<float>::workspace_bytes(split, costs.microbatches));
   for (int p = 0; p < parts; ++p) {
     const train::ModelPart& part = split.parts()[static_cast<std::size_t>(p)];
-    WorkerCosts worker{.first = part.first,
-                       .last = part.last,
-                       .parameters = part.parameters(),
-                       .flops = part.forward_flops + part.backward_flops};
-    worker.memory_bytes =
-        shared * static_cast<double>(part.parameters()) / static_cast<double>(setup.parameters) +
-        static_cast<double>(
-            train::PipelinedGradient<float>::worker_bytes(split, p, costs.microbatches));
-    for (const train::PipelineCosts::Message& message : pipeline.messages)
-      if (message.from == p) worker.bytes_sent += message.bytes;
-    costs.workers.push_back(std::move(worker));
+    const double own = static_cast<double>(
+        train::PipelinedGradient<float>::worker_bytes(split, p, costs.microbatches));
+    costs.workers.push_back({.part = part,
+                             .memory_bytes = shared * static_cast<double>(part.parameters()) /
+                                                 static_cast<double>(setup.parameters) +
+                                             own,
+                             .bytes_sent = pipeline.bytes_sent(p)});
   }
   return costs;
 }
@@ -50,10 +42,10 @@ std::optional<SplitCosts> split_costs(const Setup& setup) {
 Json split_json(const SplitCosts& costs) {
   Json workers = Json::array();
   for (const WorkerCosts& worker : costs.workers)
-    workers.push_back({{"first_operation", worker.first},
-                       {"last_operation", worker.last},
-                       {"parameters", worker.parameters},
-                       {"flops", worker.flops},
+    workers.push_back({{"first_operation", worker.part.first},
+                       {"last_operation", worker.part.last},
+                       {"parameters", worker.part.parameters()},
+                       {"flops", worker.part.forward_flops + worker.part.backward_flops},
                        {"memory_bytes", worker.memory_bytes},
                        {"bytes_sent_per_step", worker.bytes_sent}});
   Json json = {{"workers", std::move(workers)},
@@ -75,9 +67,10 @@ std::vector<std::pair<std::string, std::string>> split_lines(const SplitCosts& c
     const WorkerCosts& worker = costs.workers[p];
     lines.emplace_back(
         fmt::format("worker {} of a replica", p),
-        fmt::format("{}{}: {} parameters, {} FLOP a sample, {} of memory; sends {} a step",
-                    worker.first, worker.first == worker.last ? "" : " to " + worker.last,
-                    count_text(static_cast<double>(worker.parameters)), count_text(worker.flops),
+        fmt::format("{}: {} parameters, {} FLOP a sample, {} of memory; sends {} a step",
+                    worker.part.operations(),
+                    count_text(static_cast<double>(worker.part.parameters())),
+                    count_text(worker.part.forward_flops + worker.part.backward_flops),
                     bytes_text(worker.memory_bytes), bytes_text(worker.bytes_sent)));
   }
   std::string step = fmt::format(

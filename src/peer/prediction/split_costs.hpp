@@ -14,9 +14,7 @@
 namespace gossamer::peer {
 
 struct WorkerCosts {
-  std::string first, last;  ///< names of its operations
-  std::size_t parameters = 0;
-  double flops = 0;         ///< forward and backward, of one sample
+  train::ModelPart part;
   double memory_bytes = 0;  ///< its part of the rows, and its workspaces
   double bytes_sent = 0;    ///< outputs and their gradients, in a step
 };

@@ -61,11 +61,8 @@ std::vector<int> Setup::counted_workers(gossip::Round rounds) const {
 }
 
 double Setup::step_ms() const {
-  const double whole =
-      config.sim.compute_ms + workload->spec().samples_per_step * config.sim.sample_ms;
-  if (!workload->spec().split) return whole;
-  return train::pipeline_time(pipeline_costs(*this, whole / 1e3), microbatches(*this)).seconds *
-         1e3;
+  if (!workload->spec().split) return whole_step_ms(*this);
+  return train::pipeline_time(pipeline_costs(*this), microbatches(*this)).seconds * 1e3;
 }
 
 SharedMemory* Setup::share_rows() const {

@@ -103,11 +103,6 @@ Result<VirtualNetwork> make_virtual_network(const Config& config, int servers) {
   spec.latency_ms = sim.latency_ms;
   spec.bandwidth_mbit_s = sim.bandwidth_mbit_s;
   spec.jitter_ms = sim.jitter_ms;
-  for (const std::string& file : {sim.latency_file, sim.bandwidth_file})
-    if (config.model.split.is_on() && !file.empty())
-      return sim_error(file == sim.latency_file ? "latency_file" : "bandwidth_file",
-                       "a table has no links between the workers of a replica (split.layers); use "
-                       "sim.latency_ms and sim.bandwidth_mbit_s");
   spec.latency_spread = {form, sim.latency_spread};
   spec.bandwidth_spread = {form, sim.bandwidth_spread};
   GOSSAMER_TRY_STATUS(check_width("latency_spread", spec.latency_spread));
@@ -115,17 +110,27 @@ Result<VirtualNetwork> make_virtual_network(const Config& config, int servers) {
   const TableKey latencies{"latency_file", sim.latency_file, "latency_ms", sim.latency_ms};
   const TableKey bandwidths{"bandwidth_file", sim.bandwidth_file, "bandwidth_mbit_s",
                             sim.bandwidth_mbit_s};
+  for (const TableKey& table : {latencies, bandwidths})
+    if (config.model.split.is_on() && !table.path.empty())
+      return sim_error(table.key,
+                       "a table has no links between the workers of a replica (split.layers); use "
+                       "sim.latency_ms and sim.bandwidth_mbit_s");
   GOSSAMER_TRY(spec.latencies, read_table(latencies, spec.peers, servers));
   GOSSAMER_TRY(spec.bandwidths, read_table(bandwidths, spec.peers, servers));
   return VirtualNetwork{gossip::NetworkModel(std::move(spec)), {}};
 }
 
-train::PipelineCosts pipeline_costs(const Setup& setup, double seconds) {
+double whole_step_ms(const Setup& setup) {
+  const SimOptions& sim = setup.config.sim;
+  return sim.compute_ms + setup.workload->spec().samples_per_step * sim.sample_ms;
+}
+
+train::PipelineCosts pipeline_costs(const Setup& setup) {
   const SimOptions& sim = setup.config.sim;
   const WorkloadSpec& workload = setup.workload->spec();
   train::PipelineCosts costs = train::pipeline_costs(
-      *workload.split, seconds, static_cast<int>(std::lround(workload.samples_per_step)),
-      sizeof(float));
+      *workload.split, whole_step_ms(setup) / 1e3,
+      static_cast<int>(std::lround(workload.samples_per_step)), sizeof(float));
   costs.latency = sim.latency_ms / 1e3;
   costs.link = bytes_per_second(sim.bandwidth_mbit_s);
   costs.uplink = bytes_per_second(sim.uplink_mbit_s);

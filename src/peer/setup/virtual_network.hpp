@@ -25,9 +25,11 @@ struct VirtualNetwork {
 /// if it cannot be read or parsed) also name the file and the line.
 Result<VirtualNetwork> make_virtual_network(const Config& config, int servers);
 
-/// The costs of a local step of a cut model, of which one worker would take `seconds`. The workers
-/// of a replica exchange outputs over links with the means that [sim] gives: no random factors.
-train::PipelineCosts pipeline_costs(const Setup& setup, double seconds);
+/// The mean duration of a local step on a worker that holds the whole model, in milliseconds.
+double whole_step_ms(const Setup& setup);
+/// The costs of a local step of a cut model. The workers of a replica exchange outputs over links
+/// with the means that [sim] gives: no random factors.
+train::PipelineCosts pipeline_costs(const Setup& setup);
 /// The microbatches of a step of a cut model.
 int microbatches(const Setup& setup);
 /// The values of a row over those of its largest part. The workers of two replicas exchange their

@@ -98,6 +98,13 @@ std::vector<PipelineStep> pipeline_order(int parts, int microbatches) {
   return order;
 }
 
+double PipelineCosts::bytes_sent(int part) const {
+  double bytes = 0;
+  for (const Message& message : messages)
+    if (message.from == part) bytes += message.bytes;
+  return bytes;
+}
+
 PipelineTime pipeline_time(const PipelineCosts& costs, int microbatches) {
   const auto parts = static_cast<int>(costs.forward.size());
   const double share = 1.0 / microbatches;

@@ -38,7 +38,8 @@ struct PipelineCosts {
   };
   /// One to each part that takes outputs, and one back with their gradients, if they have any.
   std::vector<Message> messages;
-  double latency = 0;  ///< seconds, of each message
+  double bytes_sent(int part) const;  ///< for the whole batch
+  double latency = 0;                 ///< seconds, of each message
   /// Limits in bytes per second, 0: none: of each pair of workers and direction, and of all that a
   /// worker sends, and receives.
   double link = 0, uplink = 0, downlink = 0;

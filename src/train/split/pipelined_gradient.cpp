@@ -50,8 +50,10 @@ void PipelinedGradient<Real>::compute(const gpu::Task& task,
                                       std::span<const PipelinedRequest<Real>> requests) {
   while (!requests.empty()) {
     const int microbatches = options_.microbatches_of(requests[0].batch);
-    if (std::exchange(microbatches_, microbatches) != microbatches)
+    if (std::exchange(microbatches_, microbatches) != microbatches) {
       for (std::vector<Replica>& replicas : replicas_) replicas.clear();
+      order_ = pipeline_order(static_cast<int>(model_.parts().size()), microbatches);
+    }
     const std::size_t bytes = workspace_bytes(model_, microbatches);
     const std::size_t most =
         std::max(kLeastTogether, kBytesTogether / std::max(bytes, kRowAlignment));
@@ -80,7 +82,7 @@ void PipelinedGradient<Real>::compute_together(const gpu::Task& task,
           device_, gpu_index, static_cast<std::size_t>(in_flight(p, parts, microbatches_)),
           model_.parts()[static_cast<std::size_t>(p)].program.workspace));
   }
-  for (const PipelineStep& step : pipeline_order(parts, microbatches_)) {
+  for (const PipelineStep& step : order_) {
     if (!step.is_backward) move(requests, replicas, step);
     pass(task, requests, replicas, step);
     if (step.is_backward) move(requests, replicas, step);

@@ -62,7 +62,8 @@ class PipelinedGradient {
   SplitModel model_;
   SplitOptions options_;
   gpu::BasicDevice<Real>& device_;
-  int microbatches_ = 0;                        ///< for which the replicas have workspaces
+  int microbatches_ = 0;  ///< for which the replicas have workspaces, and the order is
+  std::vector<PipelineStep> order_;
   std::vector<std::vector<Replica>> replicas_;  ///< by GPU: those that compute together
 };
 

@@ -75,8 +75,9 @@ void add_crossings(const LayerGraph& graph, int maker, const WorkspaceLayout& ma
 }  // namespace
 
 Result<SplitModel> SplitModel::make(const CompiledModel& model, const SplitOptions& options,
-                                    int microbatch) {
+                                    int batch) {
   GOSSAMER_TRY(const std::vector<std::size_t> begins, choose_cuts(model, options));
+  const int microbatch = Microbatch::largest(batch, options.microbatches_of(batch));
   SplitModel split;
   std::vector<WorkspaceLayout> layouts;
   std::vector<LayerRange> ranges;

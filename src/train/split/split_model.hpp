@@ -20,6 +20,8 @@ struct ModelPart {
   std::string first, last;                       ///< names of its first and last operation
   double forward_flops = 0, backward_flops = 0;  ///< of one sample
   std::size_t parameters() const { return program.parameters; }
+  /// "2.dense", or "2.dense to 4.dense".
+  std::string operations() const { return first == last ? first : first + " to " + last; }
 };
 
 /// A tensor that one part makes and another takes.
@@ -40,13 +42,13 @@ struct Crossing {
 /// Immutable. Thread: any.
 class SplitModel {
  public:
-  /// Cuts `model` into options.layers parts, each for microbatches of up to `microbatch` samples:
+  /// Cuts `model` into options.layers parts, for the microbatches of batches of up to `batch`:
   /// before the operations that options.cuts names, or so that the largest number of floating-point
   /// operations of a part is least, and then the number of values that cross, counted at each cut.
   /// Errors (invalid): more parts than operations with parameters, a name that no operation has,
   /// names that are not in order, a part without parameters.
   static Result<SplitModel> make(const CompiledModel& model, const SplitOptions& options,
-                                 int microbatch);
+                                 int batch);
 
   const std::vector<ModelPart>& parts() const { return parts_; }
   /// In the order of the tensors.
