@@ -42,7 +42,7 @@ struct Crossing {
 /// Immutable. Thread: any.
 class SplitModel {
  public:
-  /// Cuts `model` into options.layers parts, for the microbatches of batches of up to `batch`:
+  /// Cuts `model` into options.layers parts, for microbatches of batches of up to `batch` samples:
   /// before the operations that options.cuts names, or so that the largest number of floating-point
   /// operations of a part is least, and then the number of values that cross, counted at each cut.
   /// Errors (invalid): more parts than operations with parameters, a name that no operation has,
