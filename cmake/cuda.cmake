@@ -41,7 +41,19 @@ target_link_libraries(gossamer_cuda_absent PUBLIC gossamer_gpu)
 set(GOSSAMER_CUDA_LIBRARY gossamer_cuda_absent)
 
 if(GOSSAMER_HAS_CUDA AND GOSSAMER_CUDA_SOURCES)
-  add_library(gossamer_cuda STATIC ${GOSSAMER_CUDA_SOURCES})
+  set(sources ${GOSSAMER_CUDA_SOURCES})
+  if(GOSSAMER_PRECOMPILE)  # one batch for each folder: nvcc reads the headers once for the host and once for the GPU
+    list(FILTER sources EXCLUDE REGEX "\\.cu$")
+    foreach(folder kernels training)
+      file(GLOB members CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/gpu/cuda/${folder}/*.cu)
+      list(TRANSFORM members REPLACE "(.+)" "#include \"\\1\"")
+      list(JOIN members "\n" includes)
+      set(batch ${PROJECT_BINARY_DIR}/generated/cuda/${folder}.cu)
+      file(CONFIGURE OUTPUT ${batch} CONTENT "${includes}\n" @ONLY)
+      list(APPEND sources ${batch})
+    endforeach()
+  endif()
+  add_library(gossamer_cuda STATIC ${sources})
   target_compile_options(gossamer_cuda PRIVATE
                          "$<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr;-Xcompiler=-Wall,-Wextra>")
   # CUDA's runtime is linked statically and cuBLAS is loaded at its first use: the program starts on machines without CUDA.

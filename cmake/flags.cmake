@@ -11,6 +11,19 @@ endif()
 if(GOSSAMER_PRECOMPILE)  # sources are compiled in batches: GCC takes all but the batch's own lines for headers
   list(APPEND common_options -Wno-subobject-linkage)
 endif()
+# GCC collects its garbage again and again, which takes a fifth of a build. It need not before each core's share of half of the
+# memory is full.
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  cmake_host_system_information(RESULT gossamer_memory QUERY TOTAL_PHYSICAL_MEMORY)  # MiB
+  cmake_host_system_information(RESULT gossamer_cores QUERY NUMBER_OF_LOGICAL_CORES)
+  math(EXPR gossamer_heap "${gossamer_memory} * 512 / ${gossamer_cores}")  # KiB
+  if(gossamer_heap GREATER 3000000)
+    set(gossamer_heap 3000000)
+  endif()
+  if(gossamer_heap GREATER 131072)  # GCC's own most
+    list(APPEND common_options --param=ggc-min-heapsize=${gossamer_heap})
+  endif()
+endif()
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   list(APPEND common_options -march=${GOSSAMER_CPU})
 endif()

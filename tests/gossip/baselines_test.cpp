@@ -27,7 +27,7 @@ struct Alike : Network {
 };
 
 /// sqrt( (1/n) Σ_i ‖x_i − x*‖² ) / ‖x*‖ over the peers.
-double distance(const Network& network, const std::vector<double>& optimum) {
+double distance_to_optimum(const Network& network, const std::vector<double>& optimum) {
   double sum = 0, square = 0;
   for (std::size_t k = 0; k < optimum.size(); ++k) {
     square += optimum[k] * optimum[k];
@@ -269,7 +269,7 @@ TEST_CASE(
     for (Round rounds : {150, 151, 300}) {
       Alike network(16, 20);
       network.run(kind, values, rounds, &trainer);
-      CHECK(distance(network, trainer.optimum()) < 2e-6);
+      CHECK(distance_to_optimum(network, trainer.optimum()) < 2e-6);
     }
 }
 

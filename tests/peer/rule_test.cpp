@@ -11,7 +11,7 @@ using namespace gossamer::peer::testing;
 
 namespace {
 
-std::string setup_refusal(const Overrides& overrides) {
+std::string rule_refusal(const Overrides& overrides) {
   const auto setup = make_setup(configured(Overrides{"run.peers=9"} + overrides));
   return setup.ok() ? "" : setup.error().message;
 }
@@ -106,33 +106,33 @@ TEST_CASE("every rule under every policy, where the rows that arrive late are le
 
 TEST_CASE("a rule is refused where it has no effect or no guarantee, with an alternative") {
   const std::string median = "mixing.rule=median";
-  CHECK(setup_refusal({median, "algorithm.kind=server"}) ==
+  CHECK(rule_refusal({median, "algorithm.kind=server"}) ==
         "mixing.rule: 'server' does not mix rows by W, so 'median' would have no effect; set "
         "mixing.rule = mean, or choose an algorithm that only mixes (dpsgd, qg_momentum, "
         "consensus)");
   for (const char* algorithm : {"gradient_tracking", "push_sum", "d2", "extra"}) {
     CAPTURE(algorithm);
-    CHECK(setup_refusal({median, std::string("algorithm.kind=") + algorithm, "topology.lazy=true"})
+    CHECK(rule_refusal({median, std::string("algorithm.kind=") + algorithm, "topology.lazy=true"})
               .find("conserves a sum over the peers, and 'median' conserves none") !=
           std::string::npos);
   }
-  CHECK(setup_refusal({median, "algorithm.kind=choco"}).starts_with("mixing.rule: 'choco' "));
-  CHECK(setup_refusal({median, "algorithm.kind=diloco", "topology.kind=complete"})
+  CHECK(rule_refusal({median, "algorithm.kind=choco"}).starts_with("mixing.rule: 'choco' "));
+  CHECK(rule_refusal({median, "algorithm.kind=diloco", "topology.kind=complete"})
             .starts_with("mixing.rule: 'diloco' needs the exact means of W"));
-  CHECK(setup_refusal({median, "codec.kind=int8"}) ==
+  CHECK(rule_refusal({median, "codec.kind=int8"}) ==
         "codec.kind: 'int8' rounds the rows that 'median' compares; set codec.kind = none, or "
         "mixing.rule = mean");
-  CHECK(setup_refusal({"mixing.rule=trimmed_mean"}) ==
+  CHECK(rule_refusal({"mixing.rule=trimmed_mean"}) ==
         "mixing.hostile: to withstand 1 hostile neighbour, 'trimmed_mean' needs 3 neighbours of "
         "every peer, and on 'ring' peer 0 has 2 in round 0; set mixing.hostile = 0, which "
         "withstands none, or choose a topology with more neighbours (complete, torus)");
-  CHECK(setup_refusal({"mixing.rule=median", "mixing.hostile=3", "topology.kind=torus"})
+  CHECK(rule_refusal({"mixing.rule=median", "mixing.hostile=3", "topology.kind=torus"})
             .find("set mixing.hostile = 2, or choose") != std::string::npos);
-  CHECK(setup_refusal({"mixing.rule=trimmed_mean", "mixing.hostile=0"}) == "");
-  CHECK(setup_refusal({"mixing.rule=krum", "run.peers=1"}) == "");
+  CHECK(rule_refusal({"mixing.rule=trimmed_mean", "mixing.hostile=0"}) == "");
+  CHECK(rule_refusal({"mixing.rule=krum", "run.peers=1"}) == "");
   for (const gossip::AlgorithmKind& kind : gossip::algorithms::catalog()) {
     CAPTURE(kind.name);
-    const std::string refused = setup_refusal(
+    const std::string refused = rule_refusal(
         fitted(Overrides{"run.peers=9", "algorithm.kind=" + kind.name}) + Overrides{median});
     const bool only_mixes = kind.name == "dpsgd" || kind.name == "qg_momentum" ||
                             kind.name == "dmsgd" || kind.name == "decentlam" ||
@@ -155,7 +155,7 @@ TEST_CASE("the keys of a rule are checked, and are part of the shared configurat
         std::string::npos);
   CHECK(refused({"mixing.kind=krum"}).find("mixing.kind: unknown for rule mean") !=
         std::string::npos);
-  CHECK(setup_refusal({"mixing.rule=ubar", "model.kind=external"})
+  CHECK(rule_refusal({"mixing.rule=ubar", "model.kind=external"})
             .starts_with("mixing.rule: 'ubar' measures losses of neighbours' rows"));
   CHECK(configured({"mixing.rule=krum"}).shared_hash() != configured({}).shared_hash());
   CHECK(configured({"mixing.rule=krum", "mixing.hostile=2"}).shared_hash() !=

@@ -13,7 +13,7 @@
 namespace gossamer::net {
 namespace {
 
-constexpr gossip::Time kTick = std::chrono::milliseconds(100);
+constexpr gossip::Time kProbeTick = std::chrono::milliseconds(100);
 constexpr int kSilence = 7;           // ticks
 constexpr std::size_t kAtOnce = 128;  // addresses: each takes a descriptor
 
@@ -70,8 +70,8 @@ class AddressProbe {
   /// that it takes this one's. The connection is closed well before the other end gives up on it.
   void await_silence(int left) {
     if (left == 0) return accept();
-    timer_ =
-        scheduler_.after(kTick, [this, left] { await_silence(shown_->key ? left - 1 : kSilence); });
+    timer_ = scheduler_.after(kProbeTick,
+                              [this, left] { await_silence(shown_->key ? left - 1 : kSilence); });
   }
 
   void accept() {

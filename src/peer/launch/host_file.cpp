@@ -13,7 +13,7 @@
 namespace gossamer::peer {
 namespace {
 
-constexpr std::uint64_t kMaxFileBytes = 1 << 20;
+constexpr std::uint64_t kMaxHostFileBytes = 1 << 20;
 constexpr int kMaxSlots = 65535;
 
 bool is_name(std::string_view text) {
@@ -101,7 +101,7 @@ Result<std::vector<LaunchHost>> parse_hosts(std::string_view text, const std::st
 }
 
 Result<std::vector<LaunchHost>> read_hosts(const std::filesystem::path& path) {
-  GOSSAMER_TRY(const std::string text, read_file(path, kMaxFileBytes));
+  GOSSAMER_TRY(const std::string text, read_file(path, kMaxHostFileBytes));
   return parse_hosts(text, path.string());
 }
 

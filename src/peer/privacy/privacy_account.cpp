@@ -11,7 +11,7 @@
 namespace gossamer::peer {
 namespace {
 
-constexpr std::size_t kMaxFileBytes = 4 << 20;  // 65,535 peers
+constexpr std::size_t kMaxAccountBytes = 4 << 20;  // 65,535 peers
 
 /// A file may have any number.
 std::uint64_t saturated_sum(std::uint64_t a, std::uint64_t b) {
@@ -33,7 +33,7 @@ Status PrivacyAccount::keep_in(const std::filesystem::path& file, const std::str
   const bool there = std::filesystem::exists(file, error);
   if (error) return data_error(fmt::format("{}: {}", file.string(), error.message()));
   if (!there) return write();
-  GOSSAMER_TRY(const std::string content, read_file(file, kMaxFileBytes));
+  GOSSAMER_TRY(const std::string content, read_file(file, kMaxAccountBytes));
   const auto json = parse_json(content);
   if (!json.ok() || !json->is_object() || !json->contains("run_id") ||
       !json->contains("settings") || !json->contains("gradients") ||

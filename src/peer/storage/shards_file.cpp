@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 using train::ShardSummary;
 
 constexpr std::string_view kFilePrefix = "shards-", kFileSuffix = ".json";
-constexpr std::uint64_t kMaxFileBytes = std::uint64_t{256} << 20;
+constexpr std::uint64_t kMaxShardsFileBytes = std::uint64_t{256} << 20;
 
 Json json_of(const std::string& run_id, const Shards& shards) {
   Json json;
@@ -107,7 +107,7 @@ Result<Shards> read_shards(const fs::path& folder, int node, const std::string& 
         "{}: there is no such file, which has the agreed summaries of the peers' own data "
         "(data.partition = own): copy a {}*{} of another run folder there",
         file_of(folder, node).string(), kFilePrefix, kFileSuffix));
-  GOSSAMER_TRY(const std::string text, read_file(*path, kMaxFileBytes));
+  GOSSAMER_TRY(const std::string text, read_file(*path, kMaxShardsFileBytes));
   GOSSAMER_TRY(Shards shards, parse_shards(text, *path, run_id, own.size(), features));
   for (std::size_t p = 0; p < own.size(); ++p) {
     const ShardSummary& then = shards[p];

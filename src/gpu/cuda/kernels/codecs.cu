@@ -9,9 +9,9 @@
 namespace gossamer::gpu::cuda {
 namespace {
 
-constexpr int kThreads = 256;
+constexpr int kCodecThreads = 256;
 constexpr int kQuads = 4;  // per thread
-constexpr std::size_t kChunk = std::size_t{kThreads} * 4 * kQuads;
+constexpr std::size_t kCodecChunk = std::size_t{kCodecThreads} * 4 * kQuads;
 
 __device__ __forceinline__ std::uint16_t coded_bf16(float value) {
   const std::uint32_t bits = __float_as_uint(value);
@@ -52,19 +52,20 @@ __device__ __forceinline__ bool is_aligned(const void* pointer, unsigned bytes) 
 template <class Quad, class Single>
 __device__ __forceinline__ void for_chunk(std::size_t begin, std::size_t length, bool vectors,
                                           Quad quad, Single single) {
-  if (vectors && length - begin >= kChunk) {
+  if (vectors && length - begin >= kCodecChunk) {
 #pragma unroll
-    for (int k = 0; k < kQuads; ++k) quad(begin + (std::size_t{threadIdx.x} + k * kThreads) * 4);
+    for (int k = 0; k < kQuads; ++k)
+      quad(begin + (std::size_t{threadIdx.x} + k * kCodecThreads) * 4);
     return;
   }
-  const std::size_t end = min(length, begin + kChunk);
-  for (std::size_t i = begin + threadIdx.x; i < end; i += kThreads) single(i);
+  const std::size_t end = min(length, begin + kCodecChunk);
+  for (std::size_t i = begin + threadIdx.x; i < end; i += kCodecThreads) single(i);
 }
 
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kCodecThreads)
     encode_bf16_kernel(const EncodeBf16Request* requests, unsigned count) {
   const EncodeBf16Request r = requests[blockIdx.x % count];
-  const std::size_t begin = blockIdx.x / count * kChunk;
+  const std::size_t begin = blockIdx.x / count * kCodecChunk;
   if (begin >= r.length) return;
   for_chunk(
       begin, r.length, is_aligned(r.values, 16) && is_aligned(r.coded, 8),
@@ -76,10 +77,10 @@ __global__ void __launch_bounds__(kThreads)
       [&](std::size_t i) { r.coded[i] = coded_bf16(r.values[i]); });
 }
 
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kCodecThreads)
     decode_bf16_kernel(const DecodeBf16Request* requests, unsigned count) {
   const DecodeBf16Request r = requests[blockIdx.x % count];
-  const std::size_t begin = blockIdx.x / count * kChunk;
+  const std::size_t begin = blockIdx.x / count * kCodecChunk;
   if (begin >= r.length) return;
   for_chunk(
       begin, r.length, is_aligned(r.values, 16) && is_aligned(r.coded, 8),
@@ -91,29 +92,29 @@ __global__ void __launch_bounds__(kThreads)
       [&](std::size_t i) { put(r.values + i, r.add, decoded_bf16(r.coded[i])); });
 }
 
-/// A block of threads encodes several blocks of the format: kTeam threads each, kOwn values a
+/// A block of threads encodes several blocks of the format: kTeam threads each, kInt8Own values a
 /// thread.
-constexpr int kOwn = 4;
-constexpr int kTeam = static_cast<int>(kInt8Block) / kOwn;
-constexpr std::size_t kInt8Chunk = std::size_t{kThreads} * kOwn;
+constexpr int kInt8Own = 4;
+constexpr int kTeam = static_cast<int>(kInt8Block) / kInt8Own;
+constexpr std::size_t kInt8Chunk = std::size_t{kCodecThreads} * kInt8Own;
 
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kCodecThreads)
     encode_int8_kernel(const EncodeInt8Request* requests, unsigned count) {
-  __shared__ float largest[kThreads];
+  __shared__ float largest[kCodecThreads];
   const EncodeInt8Request r = requests[blockIdx.x % count];
   const std::size_t begin = blockIdx.x / count * kInt8Chunk;
   if (begin >= r.length) return;
   const int thread = static_cast<int>(threadIdx.x), member = thread % kTeam;
-  const std::size_t first = begin + std::size_t{threadIdx.x} * kOwn;
-  float values[kOwn] = {}, most = 0;
-  if (first + kOwn <= r.length && is_aligned(r.values, 16)) {
+  const std::size_t first = begin + std::size_t{threadIdx.x} * kInt8Own;
+  float values[kInt8Own] = {}, most = 0;
+  if (first + kInt8Own <= r.length && is_aligned(r.values, 16)) {
     const float4 v = *reinterpret_cast<const float4*>(r.values + first);
     values[0] = v.x, values[1] = v.y, values[2] = v.z, values[3] = v.w;
   } else {
-    for (int i = 0; i < kOwn; ++i)
+    for (int i = 0; i < kInt8Own; ++i)
       if (first + i < r.length) values[i] = r.values[first + i];
   }
-  for (int i = 0; i < kOwn; ++i)
+  for (int i = 0; i < kInt8Own; ++i)
     most = fmaxf(most, fabsf(values[i]) <= kMost ? fabsf(values[i]) : kInfinity);
   largest[thread] = most;
   __syncthreads();
@@ -125,24 +126,24 @@ __global__ void __launch_bounds__(kThreads)
       largest[thread - member] <= kMost ? __fdiv_rn(largest[thread - member], 127.0F) : quiet_nan();
   if (first >= r.length) return;
   if (member == 0) r.scales[first / kInt8Block] = scale;
-  std::int8_t coded[kOwn];
-  for (int i = 0; i < kOwn; ++i) {
+  std::int8_t coded[kInt8Own];
+  for (int i = 0; i < kInt8Own; ++i) {
     // A denormal scale has lost bits, so the quotient may exceed 127.
     const float quotient = scale > 0 ? rintf(__fdiv_rn(values[i], scale)) : 0.0F;
     coded[i] = static_cast<std::int8_t>(fminf(fmaxf(quotient, -127.0F), 127.0F));
   }
-  if (first + kOwn <= r.length && is_aligned(r.coded, 4)) {
+  if (first + kInt8Own <= r.length && is_aligned(r.coded, 4)) {
     *reinterpret_cast<char4*>(r.coded + first) = make_char4(coded[0], coded[1], coded[2], coded[3]);
   } else {
-    for (int i = 0; i < kOwn; ++i)
+    for (int i = 0; i < kInt8Own; ++i)
       if (first + i < r.length) r.coded[first + i] = coded[i];
   }
 }
 
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kCodecThreads)
     decode_int8_kernel(const DecodeInt8Request* requests, unsigned count) {
   const DecodeInt8Request r = requests[blockIdx.x % count];
-  const std::size_t begin = blockIdx.x / count * kChunk;
+  const std::size_t begin = blockIdx.x / count * kCodecChunk;
   if (begin >= r.length) return;
   for_chunk(
       begin, r.length, is_aligned(r.values, 16) && is_aligned(r.coded, 4),
@@ -157,44 +158,45 @@ __global__ void __launch_bounds__(kThreads)
       });
 }
 
-/// A block of threads encodes one block of the format, kOwn values a thread.
-static_assert(kSignBlock == std::size_t{kThreads} * kOwn);
-constexpr int kTeamOfWord = 32 / kOwn;
+/// A block of threads encodes one block of the format, kInt8Own values a thread.
+static_assert(kSignBlock == std::size_t{kCodecThreads} * kInt8Own);
+constexpr int kTeamOfWord = 32 / kInt8Own;
 
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kCodecThreads)
     encode_signs_kernel(const EncodeSignsRequest* requests, unsigned count) {
-  __shared__ double shared[kThreads];
-  __shared__ unsigned nibbles[kThreads];
+  __shared__ double shared[kCodecThreads];
+  __shared__ unsigned nibbles[kCodecThreads];
   const EncodeSignsRequest r = requests[blockIdx.x % count];
   const std::size_t block = blockIdx.x / count, begin = block * kSignBlock;
   if (begin >= r.length) return;
-  const std::size_t first = begin + std::size_t{threadIdx.x} * kOwn;
-  double sizes[kOwn] = {};
+  const std::size_t first = begin + std::size_t{threadIdx.x} * kInt8Own;
+  double sizes[kInt8Own] = {};
   unsigned nibble = 0;
-  for (int i = 0; i < kOwn; ++i)
+  for (int i = 0; i < kInt8Own; ++i)
     if (first + i < r.length) {
       const float value = r.values[first + i];
       sizes[i] = static_cast<double>(fabsf(value));
       nibble |= (value < 0 ? 1U : 0U) << i;
     }
   nibbles[threadIdx.x] = nibble;
-  const double sum = block_sum<kThreads>((sizes[0] + sizes[1]) + (sizes[2] + sizes[3]), shared);
+  const double sum =
+      block_sum<kCodecThreads>((sizes[0] + sizes[1]) + (sizes[2] + sizes[3]), shared);
   const std::size_t values = min(kSignBlock, r.length - begin);
   if (threadIdx.x == 0)
     r.scales[block] = static_cast<float>(__ddiv_rn(sum, static_cast<double>(values)));
   if (threadIdx.x * std::size_t{32} >= values) return;
   unsigned bits = 0;
   for (int i = 0; i < kTeamOfWord; ++i)
-    bits |= nibbles[threadIdx.x * kTeamOfWord + i] << (i * kOwn);
+    bits |= nibbles[threadIdx.x * kTeamOfWord + i] << (i * kInt8Own);
   r.bits[begin / 32 + threadIdx.x] = bits;
 }
 
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kCodecThreads)
     decode_signs_kernel(const DecodeSignsRequest* requests, unsigned count) {
   const DecodeSignsRequest r = requests[blockIdx.x % count];
   const std::size_t begin = blockIdx.x / count * kSignBlock,
                     end = min(r.length, begin + kSignBlock);
-  for (std::size_t i = begin + threadIdx.x; i < end; i += kThreads) {
+  for (std::size_t i = begin + threadIdx.x; i < end; i += kCodecThreads) {
     const float scale = r.scales[i / kSignBlock];
     put(r.values + i, r.add, (r.bits[i / 32] >> (i % 32) & 1U) != 0 ? -scale : scale);
   }
@@ -203,22 +205,22 @@ __global__ void __launch_bounds__(kThreads)
 }  // namespace
 
 void enqueue(StreamContext& context, std::span<const EncodeBf16Request> requests) {
-  launch_chunks(context, encode_bf16_kernel, requests, kChunk, kThreads);
+  launch_chunks(context, encode_bf16_kernel, requests, kCodecChunk, kCodecThreads);
 }
 void enqueue(StreamContext& context, std::span<const DecodeBf16Request> requests) {
-  launch_chunks(context, decode_bf16_kernel, requests, kChunk, kThreads);
+  launch_chunks(context, decode_bf16_kernel, requests, kCodecChunk, kCodecThreads);
 }
 void enqueue(StreamContext& context, std::span<const EncodeInt8Request> requests) {
-  launch_chunks(context, encode_int8_kernel, requests, kInt8Chunk, kThreads);
+  launch_chunks(context, encode_int8_kernel, requests, kInt8Chunk, kCodecThreads);
 }
 void enqueue(StreamContext& context, std::span<const DecodeInt8Request> requests) {
-  launch_chunks(context, decode_int8_kernel, requests, kChunk, kThreads);
+  launch_chunks(context, decode_int8_kernel, requests, kCodecChunk, kCodecThreads);
 }
 void enqueue(StreamContext& context, std::span<const EncodeSignsRequest> requests) {
-  launch_chunks(context, encode_signs_kernel, requests, kSignBlock, kThreads);
+  launch_chunks(context, encode_signs_kernel, requests, kSignBlock, kCodecThreads);
 }
 void enqueue(StreamContext& context, std::span<const DecodeSignsRequest> requests) {
-  launch_chunks(context, decode_signs_kernel, requests, kSignBlock, kThreads);
+  launch_chunks(context, decode_signs_kernel, requests, kSignBlock, kCodecThreads);
 }
 
 }  // namespace gossamer::gpu::cuda

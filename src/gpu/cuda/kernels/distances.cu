@@ -10,7 +10,7 @@
 namespace gossamer::gpu::cuda {
 namespace {
 
-constexpr int kThreads = static_cast<int>(kDistanceLanes);
+constexpr int kDistanceThreads = static_cast<int>(kDistanceLanes);
 /// Partial sums of one launch: 32 MiB.
 constexpr std::size_t kMostPartialSums = std::size_t{4} << 20;
 
@@ -23,26 +23,26 @@ struct DistanceTask {
 /// partial[block, pair]. Blocks that run together work on the same block of different pairs, so
 /// that a row that several pairs use is read from memory once and then from the cache.
 template <class Real>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kDistanceThreads)
     distance_kernel(const DistanceTask<Real>* tasks, unsigned pairs, double* partial) {
-  __shared__ double lanes[kThreads];
+  __shared__ double lanes[kDistanceThreads];
   const DistanceTask<Real> task = tasks[blockIdx.x % pairs];
   const std::size_t begin = std::size_t{blockIdx.x / pairs} * kDistanceBlock;
   const std::size_t end = min(task.length, begin + kDistanceBlock);
   double sum = 0;
-  for (std::size_t i = begin + threadIdx.x; i < end; i += kThreads) {
+  for (std::size_t i = begin + threadIdx.x; i < end; i += kDistanceThreads) {
     const double difference =
         minus(static_cast<double>(in_global(task.a)[i]), static_cast<double>(in_global(task.b)[i]));
     sum = plus(sum, times(difference, difference));
   }
-  sum = block_sum<kThreads>(sum, lanes);
+  sum = block_sum<kDistanceThreads>(sum, lanes);
   if (threadIdx.x == 0) partial[blockIdx.x] = sum;
 }
 
 /// distances[pair]: the sum over the blocks.
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kDistanceThreads)
     add_blocks(const double* partial, unsigned blocks, unsigned pairs, double* distances) {
-  const unsigned pair = blockIdx.x * kThreads + threadIdx.x;
+  const unsigned pair = blockIdx.x * kDistanceThreads + threadIdx.x;
   if (pair >= pairs) return;
   double sum = 0;
 #pragma unroll 8
@@ -64,10 +64,10 @@ void serve(StreamContext& context, std::span<const DistanceTask<Real>> tasks, do
   const std::size_t sums = std::size_t{pairs} * blocks;
   auto* distances = static_cast<double*>(context.scratch((pairs + sums) * sizeof(double)));
   double* partial = distances + pairs;
-  launch(distance_kernel<Real>, static_cast<unsigned>(sums), kThreads, context.stream(),
+  launch(distance_kernel<Real>, static_cast<unsigned>(sums), kDistanceThreads, context.stream(),
          reinterpret_cast<const DistanceTask<Real>*>(slot.device), pairs, partial);
-  launch(add_blocks, static_cast<unsigned>(pieces_of(pairs, kThreads)), kThreads, context.stream(),
-         partial, blocks, pairs, distances);
+  launch(add_blocks, static_cast<unsigned>(pieces_of(pairs, kDistanceThreads)), kDistanceThreads,
+         context.stream(), partial, blocks, pairs, distances);
   const auto* fetched =
       static_cast<const double*>(context.fetch(distances, tasks.size() * sizeof(double)));
   std::copy_n(fetched, tasks.size(), results);

@@ -11,22 +11,22 @@
 namespace gossamer::gpu::cuda {
 namespace {
 
-constexpr int kThreads = 256;
+constexpr int kMuonThreads = 256;
 
 /// norm ← sqrt(Σ x²) + ε, by one block, in an order that depends on the length only.
 template <class Real>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kMuonThreads)
     norm_kernel(const Real* x, std::size_t length, Real* norm) {
-  __shared__ double sums[kThreads];
+  __shared__ double sums[kMuonThreads];
   const int thread = static_cast<int>(threadIdx.x);
   double sum = 0;
-  for (std::size_t i = thread; i < length; i += kThreads) {
+  for (std::size_t i = thread; i < length; i += kMuonThreads) {
     const double value = static_cast<double>(x[i]);
     sum += value * value;
   }
   sums[thread] = sum;
   __syncthreads();
-  for (int half = kThreads / 2; half > 0; half /= 2) {
+  for (int half = kMuonThreads / 2; half > 0; half /= 2) {
     if (thread < half) sums[thread] += sums[thread + half];
     __syncthreads();
   }
@@ -71,7 +71,7 @@ class Step {
       scale(next_, rest, length);
       axpy(beta, job_.state[0], next_, length);
     }
-    launch(norm_kernel<Real>, dim3(1), dim3(kThreads), context_.stream(), next_, length, norm_);
+    launch(norm_kernel<Real>, dim3(1), dim3(kMuonThreads), context_.stream(), next_, length, norm_);
     const DivideRequest<Real> normalised{next_, norm_, x_, length};
     enqueue(context_, std::span(&normalised, 1));
     for (int i = 0; i < rule_.iterations; ++i) iterate();

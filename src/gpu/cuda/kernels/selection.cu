@@ -9,7 +9,7 @@
 namespace gossamer::gpu::cuda {
 namespace {
 
-constexpr int kThreads = 256;
+constexpr int kSelectThreads = 256;
 
 /// A request and its scratch word. `length` counts the chosen values.
 struct ScatterTask {
@@ -19,19 +19,20 @@ struct ScatterTask {
 };
 
 /// All threads that find a fault write the same.
-__global__ void __launch_bounds__(kThreads) check_kernel(const ScatterTask* tasks, unsigned count) {
+__global__ void __launch_bounds__(kSelectThreads)
+    check_kernel(const ScatterTask* tasks, unsigned count) {
   const ScatterTask task = tasks[blockIdx.x % count];
-  const std::size_t i = std::size_t{blockIdx.x / count} * kThreads + threadIdx.x;
+  const std::size_t i = std::size_t{blockIdx.x / count} * kSelectThreads + threadIdx.x;
   if (i >= task.length) return;
   const std::uint32_t index = task.request.indices[i];
   if (index >= task.request.length || (i > 0 && index <= task.request.indices[i - 1]))
     *task.unsound = 1;
 }
 
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kSelectThreads)
     scatter_add_kernel(const ScatterTask* tasks, unsigned count) {
   const ScatterTask task = tasks[blockIdx.x % count];
-  const std::size_t i = std::size_t{blockIdx.x / count} * kThreads + threadIdx.x;
+  const std::size_t i = std::size_t{blockIdx.x / count} * kSelectThreads + threadIdx.x;
   if (i >= task.length) return;
   const ScatterAddRequest& r = task.request;
   if (*task.unsound != 0) {
@@ -51,10 +52,11 @@ struct SampleTask {
   StratifiedSample sample;
   std::size_t length;
 };
-constexpr std::size_t kSampleChunk = std::size_t{kThreads} * 4;
+constexpr std::size_t kSampleChunk = std::size_t{kSelectThreads} * 4;
 
 template <bool kAdd>
-__global__ void __launch_bounds__(kThreads) sample_kernel(const SampleTask* tasks, unsigned count) {
+__global__ void __launch_bounds__(kSelectThreads)
+    sample_kernel(const SampleTask* tasks, unsigned count) {
   const SampleTask t = tasks[blockIdx.x % count];
   const StratifiedSample& s = t.sample;
   const std::size_t first = blockIdx.x / count * kSampleChunk + std::size_t{threadIdx.x} * 4;
@@ -82,21 +84,21 @@ void enqueue(StreamContext& context, std::span<const ScatterAddRequest> requests
   std::vector<ScatterTask> tasks;
   for (const ScatterAddRequest& request : requests)
     tasks.push_back({request, request.count, unsound++});
-  launch_chunks<ScatterTask>(context, check_kernel, tasks, kThreads, kThreads);
-  launch_chunks<ScatterTask>(context, scatter_add_kernel, tasks, kThreads, kThreads);
+  launch_chunks<ScatterTask>(context, check_kernel, tasks, kSelectThreads, kSelectThreads);
+  launch_chunks<ScatterTask>(context, scatter_add_kernel, tasks, kSelectThreads, kSelectThreads);
 }
 
 void enqueue(StreamContext& context, std::span<const SampleRequest> requests) {
   std::vector<SampleTask> tasks;
   for (const SampleRequest& r : requests)
     tasks.push_back({const_cast<float*>(r.values), r.chosen, r.length, r.sample, r.sample.count});
-  launch_chunks<SampleTask>(context, sample_kernel<false>, tasks, kSampleChunk, kThreads);
+  launch_chunks<SampleTask>(context, sample_kernel<false>, tasks, kSampleChunk, kSelectThreads);
 }
 void enqueue(StreamContext& context, std::span<const AddSampledRequest> requests) {
   std::vector<SampleTask> tasks;
   for (const AddSampledRequest& r : requests)
     tasks.push_back({r.values, const_cast<float*>(r.chosen), r.length, r.sample, r.sample.count});
-  launch_chunks<SampleTask>(context, sample_kernel<true>, tasks, kSampleChunk, kThreads);
+  launch_chunks<SampleTask>(context, sample_kernel<true>, tasks, kSampleChunk, kSelectThreads);
 }
 
 }  // namespace gossamer::gpu::cuda

@@ -11,11 +11,11 @@
 namespace gossamer::gpu::cuda {
 namespace {
 
-constexpr int kThreads = 256;
-constexpr int kOwn = static_cast<int>(kSketchLength) / kThreads;  // values of a thread
+constexpr int kSketchThreads = 256;
+constexpr int kSketchOwn = static_cast<int>(kSketchLength) / kSketchThreads;  // values of a thread
 constexpr int kSignWords = 2 * static_cast<int>(kSketchLength) / 32;
 /// Most runs of a row: enough for every GPU's multiprocessors, few enough to add.
-constexpr std::size_t kMostRuns = 512;
+constexpr std::size_t kMostSketchRuns = 512;
 
 template <class Real>
 struct SketchTask {
@@ -41,7 +41,7 @@ __device__ __forceinline__ double signed_as(const std::uint32_t* signs, int bit,
 
 /// partial[request, run, m].
 template <class Real>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kSketchThreads)
     sketch_kernel(const SketchTask<Real>* tasks, int m, double* partial) {
   __shared__ double y[kSketchLength];
   __shared__ std::uint32_t signs[kSignWords];
@@ -50,17 +50,17 @@ __global__ void __launch_bounds__(kThreads)
   const std::size_t blocks = (task.length + m - 1) / m;
   const std::size_t first = blockIdx.x * task.run, last = min(blocks, first + task.run);
   const double scale = 1 / sqrt(static_cast<double>(m));
-  double sums[kOwn] = {};
+  double sums[kSketchOwn] = {};
   for (std::size_t b = first; b < last; ++b) {
     draw_signs(task.key, b, m, signs);
     __syncthreads();
-    for (int k = thread; k < m; k += kThreads) {
+    for (int k = thread; k < m; k += kSketchThreads) {
       const std::size_t i = b * m + k;
       y[k] = i < task.length ? signed_as(signs, k, static_cast<double>(task.row[i])) : 0.0;
     }
     __syncthreads();
     for (int half = 1; half < m; half *= 2) {
-      for (int pair = thread; pair < m / 2; pair += kThreads) {
+      for (int pair = thread; pair < m / 2; pair += kSketchThreads) {
         const int k = pair / half * (2 * half) + pair % half;
         const double a = y[k], c = y[k + half];
         y[k] = a + c;
@@ -69,24 +69,24 @@ __global__ void __launch_bounds__(kThreads)
       __syncthreads();
     }
 #pragma unroll
-    for (int p = 0; p < kOwn; ++p) {
-      const int k = p * kThreads + thread;
+    for (int p = 0; p < kSketchOwn; ++p) {
+      const int k = p * kSketchThreads + thread;
       if (k < m) sums[p] += signed_as(signs, m + k, scale * y[k]);
     }
     __syncthreads();
   }
   double* mine = partial + (std::size_t{blockIdx.y} * gridDim.x + blockIdx.x) * m;
 #pragma unroll
-  for (int p = 0; p < kOwn; ++p) {
-    const int k = p * kThreads + thread;
+  for (int p = 0; p < kSketchOwn; ++p) {
+    const int k = p * kSketchThreads + thread;
     if (k < m) mine[k] = sums[p];
   }
 }
 
 /// sketch[request, m]: the sum over the runs.
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kSketchThreads)
     add_runs(const double* partial, unsigned runs, int m, double* sketch) {
-  const int k = static_cast<int>(blockIdx.x * kThreads + threadIdx.x);
+  const int k = static_cast<int>(blockIdx.x * kSketchThreads + threadIdx.x);
   if (k >= m) return;
   const double* mine = partial + std::size_t{blockIdx.y} * runs * m + k;
   double sum = 0;
@@ -105,7 +105,7 @@ void sketch_alike(StreamContext& context, std::span<const SketchRequest<Real>> r
   std::size_t runs = 1;
   for (std::size_t i = 0; i < requests.size(); ++i) {
     const std::size_t blocks = pieces_of(requests[i].length, m);
-    const std::size_t run = std::max<std::size_t>(1, pieces_of(blocks, kMostRuns));
+    const std::size_t run = std::max<std::size_t>(1, pieces_of(blocks, kMostSketchRuns));
     tasks[i] = {requests[i].row, requests[i].length, run,
                 RandomKey(requests[i].seed, kNoPeer, Purpose::sketch, 0)};
     runs = std::max(runs, pieces_of(blocks, run));
@@ -115,9 +115,9 @@ void sketch_alike(StreamContext& context, std::span<const SketchRequest<Real>> r
   auto* sketches = static_cast<double*>(context.scratch(values * (runs + 1) * sizeof(double)));
   double* partial = sketches + values;
   const auto count = static_cast<unsigned>(requests.size()), wide = static_cast<unsigned>(runs);
-  launch(sketch_kernel<Real>, dim3(wide, count), kThreads, context.stream(),
+  launch(sketch_kernel<Real>, dim3(wide, count), kSketchThreads, context.stream(),
          reinterpret_cast<const SketchTask<Real>*>(slot.device), static_cast<int>(m), partial);
-  launch(add_runs, dim3(static_cast<unsigned>(pieces_of(m, kThreads)), count), kThreads,
+  launch(add_runs, dim3(static_cast<unsigned>(pieces_of(m, kSketchThreads)), count), kSketchThreads,
          context.stream(), partial, wide, static_cast<int>(m), sketches);
   const auto* results =
       static_cast<const double*>(context.fetch(sketches, values * sizeof(double)));

@@ -11,13 +11,13 @@
 namespace gossamer::gpu::cuda {
 namespace {
 
-constexpr int kThreads = 256;
+constexpr int kTopKThreads = 256;
 constexpr int kRun = 32;  // neighbouring values of a thread
-constexpr std::size_t kPiece = std::size_t{kThreads} * kRun;
+constexpr std::size_t kTopKPiece = std::size_t{kTopKThreads} * kRun;
 
 constexpr int kDigits = 3;
 constexpr unsigned kMostBins = 2048;
-constexpr unsigned kBinsOfThread = kMostBins / kThreads;
+constexpr unsigned kBinsOfThread = kMostBins / kTopKThreads;
 
 /// A digit's bits among the 31 bits of a magnitude.
 struct Digit {
@@ -45,13 +45,13 @@ __device__ __forceinline__ Counts compared(unsigned magnitude, const Threshold& 
   return magnitude > threshold.magnitude ? kAbove : magnitude == threshold.magnitude ? kEqual : 0;
 }
 
-/// Σ of the values of the threads before this one. All threads of a block of kThreads call it.
+/// Σ of the values of the threads before this one. All threads of a block of kTopKThreads call it.
 template <class Value>
 __device__ __forceinline__ Value sum_before(Value value, Value* shared) {
   const int thread = static_cast<int>(threadIdx.x);
   shared[thread] = value;
   __syncthreads();
-  for (int step = 1; step < kThreads; step *= 2) {
+  for (int step = 1; step < kTopKThreads; step *= 2) {
     const Value before = thread >= step ? shared[thread - step] : 0;
     __syncthreads();
     shared[thread] += before;
@@ -62,39 +62,41 @@ __device__ __forceinline__ Value sum_before(Value value, Value* shared) {
   return sum;
 }
 
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kTopKThreads)
     begin_kernel(const TopKRequest* requests, Threshold* thresholds, unsigned* bins) {
   if (threadIdx.x == 0)
     thresholds[blockIdx.x] = {0, static_cast<unsigned>(requests[blockIdx.x].count)};
-  for (unsigned i = threadIdx.x; i < kMostBins; i += kThreads) bins[blockIdx.x * kMostBins + i] = 0;
+  for (unsigned i = threadIdx.x; i < kMostBins; i += kTopKThreads)
+    bins[blockIdx.x * kMostBins + i] = 0;
 }
 
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kTopKThreads)
     histogram_kernel(const TopKRequest* requests, unsigned count, const Threshold* thresholds,
                      unsigned* bins, int digit_index) {
   __shared__ unsigned own[kMostBins];
   const unsigned request = blockIdx.x % count;
   const TopKRequest r = requests[request];
-  const std::size_t begin = blockIdx.x / count * kPiece, end = min(r.length, begin + kPiece);
+  const std::size_t begin = blockIdx.x / count * kTopKPiece,
+                    end = min(r.length, begin + kTopKPiece);
   if (begin >= r.length) return;
   const Digit digit = digit_at(digit_index);
   const unsigned prefix = thresholds[request].magnitude >> (digit.shift + digit.bits),
                  mask = (1U << digit.bits) - 1;
-  for (unsigned i = threadIdx.x; i <= mask; i += kThreads) own[i] = 0;
+  for (unsigned i = threadIdx.x; i <= mask; i += kTopKThreads) own[i] = 0;
   __syncthreads();
-  for (std::size_t i = begin + threadIdx.x; i < end; i += kThreads) {
+  for (std::size_t i = begin + threadIdx.x; i < end; i += kTopKThreads) {
     const unsigned m = magnitude(r.values[i]);
     if (m >> (digit.shift + digit.bits) == prefix) atomicAdd(&own[m >> digit.shift & mask], 1U);
   }
   __syncthreads();
-  for (unsigned i = threadIdx.x; i <= mask; i += kThreads)
+  for (unsigned i = threadIdx.x; i <= mask; i += kTopKThreads)
     if (own[i] != 0) atomicAdd(&bins[request * kMostBins + i], own[i]);
 }
 
 /// Thread t has the t-th kBinsOfThread bins from the top. Leaves the bins empty.
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kTopKThreads)
     digit_kernel(Threshold* thresholds, unsigned* bins, int digit_index) {
-  __shared__ unsigned shared[kThreads];
+  __shared__ unsigned shared[kTopKThreads];
   const Threshold so_far = thresholds[blockIdx.x];
   unsigned own[kBinsOfThread], sum = 0;
   const unsigned top = kMostBins - 1 - threadIdx.x * kBinsOfThread;
@@ -111,26 +113,26 @@ __global__ void __launch_bounds__(kThreads)
   thresholds[blockIdx.x] = {so_far.magnitude | (top - i) << digit_at(digit_index).shift, left};
 }
 
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kTopKThreads)
     count_kernel(const TopKRequest* requests, unsigned count, const Threshold* thresholds,
                  Counts* counts, unsigned pieces) {
-  __shared__ Counts shared[kThreads];
+  __shared__ Counts shared[kTopKThreads];
   const unsigned request = blockIdx.x % count, piece = blockIdx.x / count;
   const TopKRequest r = requests[request];
   const Threshold threshold = thresholds[request];
-  const std::size_t begin = piece * kPiece, end = min(r.length, begin + kPiece);
+  const std::size_t begin = piece * kTopKPiece, end = min(r.length, begin + kTopKPiece);
   Counts mine = 0;
-  for (std::size_t i = begin + threadIdx.x; i < end; i += kThreads)
+  for (std::size_t i = begin + threadIdx.x; i < end; i += kTopKThreads)
     mine += compared(magnitude(r.values[i]), threshold);
-  const Counts all = block_sum<kThreads>(mine, shared);
+  const Counts all = block_sum<kTopKThreads>(mine, shared);
   if (threadIdx.x == 0) counts[std::size_t{request} * pieces + piece] = all;
 }
 
 /// counts[request, piece] ← Σ over the pieces before it.
-__global__ void __launch_bounds__(kThreads) scan_kernel(Counts* counts, unsigned pieces) {
-  __shared__ Counts shared[kThreads];
+__global__ void __launch_bounds__(kTopKThreads) scan_kernel(Counts* counts, unsigned pieces) {
+  __shared__ Counts shared[kTopKThreads];
   Counts* own = counts + std::size_t{blockIdx.x} * pieces;
-  const unsigned each = (pieces + kThreads - 1) / kThreads;
+  const unsigned each = (pieces + kTopKThreads - 1) / kTopKThreads;
   const unsigned begin = min(pieces, threadIdx.x * each), end = min(pieces, begin + each);
   Counts sum = 0;
   for (unsigned i = begin; i < end; ++i) sum += own[i];
@@ -142,14 +144,14 @@ __global__ void __launch_bounds__(kThreads) scan_kernel(Counts* counts, unsigned
   }
 }
 
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kTopKThreads)
     write_kernel(const TopKRequest* requests, unsigned count, const Threshold* thresholds,
                  const Counts* counts, unsigned pieces) {
-  __shared__ Counts shared[kThreads];
+  __shared__ Counts shared[kTopKThreads];
   const unsigned request = blockIdx.x % count, piece = blockIdx.x / count;
   const TopKRequest r = requests[request];
   const Threshold threshold = thresholds[request];
-  const std::size_t first = min(r.length, piece * kPiece + std::size_t{threadIdx.x} * kRun),
+  const std::size_t first = min(r.length, piece * kTopKPiece + std::size_t{threadIdx.x} * kRun),
                     end = min(r.length, first + kRun);
   Counts mine = 0;
   for (std::size_t i = first; i < end; ++i) mine += compared(magnitude(r.values[i]), threshold);
@@ -180,22 +182,22 @@ void enqueue(StreamContext& context, std::span<const TopKRequest> requests) {
   context.uploads().send(slot);
   const auto* tasks = reinterpret_cast<const TopKRequest*>(slot.device);
   const auto count = static_cast<unsigned>(requests.size()),
-             pieces = static_cast<unsigned>(pieces_of(longest, kPiece));
+             pieces = static_cast<unsigned>(pieces_of(longest, kTopKPiece));
   auto* counts = static_cast<Counts*>(context.scratch(
       count * (pieces * sizeof(Counts) + sizeof(Threshold) + kMostBins * sizeof(unsigned))));
   auto* thresholds = reinterpret_cast<Threshold*>(counts + std::size_t{count} * pieces);
   auto* bins = reinterpret_cast<unsigned*>(thresholds + count);
-  launch(begin_kernel, count, kThreads, context.stream(), tasks, thresholds, bins);
+  launch(begin_kernel, count, kTopKThreads, context.stream(), tasks, thresholds, bins);
   for (int digit = 0; digit < kDigits; ++digit) {
-    launch(histogram_kernel, count * pieces, kThreads, context.stream(), tasks, count, thresholds,
-           bins, digit);
-    launch(digit_kernel, count, kThreads, context.stream(), thresholds, bins, digit);
+    launch(histogram_kernel, count * pieces, kTopKThreads, context.stream(), tasks, count,
+           thresholds, bins, digit);
+    launch(digit_kernel, count, kTopKThreads, context.stream(), thresholds, bins, digit);
   }
-  launch(count_kernel, count * pieces, kThreads, context.stream(), tasks, count, thresholds, counts,
-         pieces);
-  launch(scan_kernel, count, kThreads, context.stream(), counts, pieces);
-  launch(write_kernel, count * pieces, kThreads, context.stream(), tasks, count, thresholds, counts,
-         pieces);
+  launch(count_kernel, count * pieces, kTopKThreads, context.stream(), tasks, count, thresholds,
+         counts, pieces);
+  launch(scan_kernel, count, kTopKThreads, context.stream(), counts, pieces);
+  launch(write_kernel, count * pieces, kTopKThreads, context.stream(), tasks, count, thresholds,
+         counts, pieces);
 }
 
 }  // namespace gossamer::gpu::cuda

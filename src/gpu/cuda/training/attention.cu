@@ -8,7 +8,7 @@
 namespace gossamer::gpu::cuda {
 namespace {
 
-constexpr int kThreads = 128;
+constexpr int kAttentionThreads = 128;
 
 template <class Real>
 struct AttentionArguments {
@@ -48,8 +48,9 @@ __device__ __forceinline__ Real score_factor(const AttentionOperation& a) {
 }
 
 template <class Real>
-__global__ void __launch_bounds__(kThreads) attend_kernel(AttentionArguments<Real> arguments) {
-  const int thread = static_cast<int>(blockIdx.x * kThreads + threadIdx.x);
+__global__ void __launch_bounds__(kAttentionThreads)
+    attend_kernel(AttentionArguments<Real> arguments) {
+  const int thread = static_cast<int>(blockIdx.x * kAttentionThreads + threadIdx.x);
   if (thread >= arguments.queries) return;
   const AttentionOperation& a = arguments.attention;
   const HeadOf<Real> at(a, thread);
@@ -80,8 +81,9 @@ __global__ void __launch_bounds__(kThreads) attend_kernel(AttentionArguments<Rea
 
 /// dS and dQ of a query.
 template <class Real>
-__global__ void __launch_bounds__(kThreads) query_kernel(AttentionArguments<Real> arguments) {
-  const int thread = static_cast<int>(blockIdx.x * kThreads + threadIdx.x);
+__global__ void __launch_bounds__(kAttentionThreads)
+    query_kernel(AttentionArguments<Real> arguments) {
+  const int thread = static_cast<int>(blockIdx.x * kAttentionThreads + threadIdx.x);
   if (thread >= arguments.queries) return;
   const AttentionOperation& a = arguments.attention;
   const HeadOf<Real> at(a, thread);
@@ -110,8 +112,9 @@ __global__ void __launch_bounds__(kThreads) query_kernel(AttentionArguments<Real
 
 /// dK and dV of a key.
 template <class Real>
-__global__ void __launch_bounds__(kThreads) key_kernel(AttentionArguments<Real> arguments) {
-  const int thread = static_cast<int>(blockIdx.x * kThreads + threadIdx.x);
+__global__ void __launch_bounds__(kAttentionThreads)
+    key_kernel(AttentionArguments<Real> arguments) {
+  const int thread = static_cast<int>(blockIdx.x * kAttentionThreads + threadIdx.x);
   if (thread >= arguments.queries) return;
   const AttentionOperation& a = arguments.attention;
   const HeadOf<Real> at(a, thread);
@@ -154,9 +157,10 @@ AttentionArguments<Real> arguments_of(const LayerCall<Real>& call,
 template <class Real>
 void forward(const LayerCall<Real>& call, const AttentionOperation& attention) {
   const AttentionArguments<Real> arguments = arguments_of(call, attention);
-  launch(attend_kernel<Real>,
-         value_grid(static_cast<std::size_t>(arguments.queries), call.batch.peers, kThreads),
-         kThreads, call.stream(), arguments);
+  launch(
+      attend_kernel<Real>,
+      value_grid(static_cast<std::size_t>(arguments.queries), call.batch.peers, kAttentionThreads),
+      kAttentionThreads, call.stream(), arguments);
 }
 
 template <class Real>
@@ -164,9 +168,9 @@ void backward(const LayerCall<Real>& call, const AttentionOperation& attention) 
   if (call.layer.input_gradient() == kNowhere) return;
   const AttentionArguments<Real> arguments = arguments_of(call, attention);
   const dim3 grid =
-      value_grid(static_cast<std::size_t>(arguments.queries), call.batch.peers, kThreads);
-  launch(query_kernel<Real>, grid, kThreads, call.stream(), arguments);
-  launch(key_kernel<Real>, grid, kThreads, call.stream(), arguments);
+      value_grid(static_cast<std::size_t>(arguments.queries), call.batch.peers, kAttentionThreads);
+  launch(query_kernel<Real>, grid, kAttentionThreads, call.stream(), arguments);
+  launch(key_kernel<Real>, grid, kAttentionThreads, call.stream(), arguments);
 }
 
 std::size_t extra_values(const AttentionOperation& attention, int, int samples) {

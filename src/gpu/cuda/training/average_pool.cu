@@ -4,7 +4,7 @@
 namespace gossamer::gpu::cuda {
 namespace {
 
-constexpr int kThreads = 256;
+constexpr int kAverageThreads = 256;
 
 template <class Real>
 struct AverageArguments {
@@ -21,8 +21,8 @@ struct AverageArguments {
 
 /// The sum of a window in the order of its pixels, times 1 / their number.
 template <class Real>
-__global__ void __launch_bounds__(kThreads) average_kernel(AverageArguments<Real> a) {
-  const int i = static_cast<int>(blockIdx.x * kThreads + threadIdx.x);
+__global__ void __launch_bounds__(kAverageThreads) average_kernel(AverageArguments<Real> a) {
+  const int i = static_cast<int>(blockIdx.x * kAverageThreads + threadIdx.x);
   if (i >= a.outputs) return;
   const AveragePoolOperation& p = a.pool;
   const int channel = i % p.channels, pixel = i / p.channels;
@@ -37,8 +37,8 @@ __global__ void __launch_bounds__(kThreads) average_kernel(AverageArguments<Real
 }
 
 template <class Real>
-__global__ void __launch_bounds__(kThreads) spread_kernel(AverageArguments<Real> a) {
-  const int i = static_cast<int>(blockIdx.x * kThreads + threadIdx.x);
+__global__ void __launch_bounds__(kAverageThreads) spread_kernel(AverageArguments<Real> a) {
+  const int i = static_cast<int>(blockIdx.x * kAverageThreads + threadIdx.x);
   if (i >= a.inputs) return;
   const AveragePoolOperation& p = a.pool;
   const int channel = i % p.channels, pixel = i / p.channels;
@@ -75,8 +75,8 @@ template <class Real>
 void forward(const LayerCall<Real>& call, const AveragePoolOperation& pool) {
   const AverageArguments<Real> arguments = arguments_of(call, pool);
   launch(average_kernel<Real>,
-         value_grid(static_cast<std::size_t>(arguments.outputs), call.batch.peers, kThreads),
-         kThreads, call.stream(), arguments);
+         value_grid(static_cast<std::size_t>(arguments.outputs), call.batch.peers, kAverageThreads),
+         kAverageThreads, call.stream(), arguments);
 }
 
 template <class Real>
@@ -84,8 +84,8 @@ void backward(const LayerCall<Real>& call, const AveragePoolOperation& pool) {
   if (call.layer.input_gradient() == kNowhere) return;
   const AverageArguments<Real> arguments = arguments_of(call, pool);
   launch(spread_kernel<Real>,
-         value_grid(static_cast<std::size_t>(arguments.inputs), call.batch.peers, kThreads),
-         kThreads, call.stream(), arguments);
+         value_grid(static_cast<std::size_t>(arguments.inputs), call.batch.peers, kAverageThreads),
+         kAverageThreads, call.stream(), arguments);
 }
 
 std::size_t extra_values(const AveragePoolOperation&, int, int) { return 0; }

@@ -1,8 +1,8 @@
 // Bias and activation of a matrix of outputs, forward and backward.
 //
-// Backward, a block takes a tile of columns and a run of rows: its kThreads threads are `tile`
-// columns × kThreads / tile row lanes. If one run would leave the GPU idle, there are several, and
-// their sums are added by another kernel.
+// Backward, a block takes a tile of columns and a run of rows: its kColumnThreads threads are
+// `tile` columns × kColumnThreads / tile row lanes. If one run would leave the GPU idle, there are
+// several, and their sums are added by another kernel.
 #include <algorithm>
 #include <bit>
 
@@ -12,19 +12,19 @@
 namespace gossamer::gpu::cuda {
 namespace {
 
-constexpr int kThreads = 256;
-constexpr int kOwn = 4;  // values per thread, forward
+constexpr int kColumnThreads = 256;
+constexpr int kColumnsOwn = 4;  // values per thread, forward
 /// Blocks that keep a large GPU busy.
-constexpr int kBlocksWanted = 528, kMostRuns = 512;
+constexpr int kColumnBlocks = 528, kMostColumnRuns = 512;
 
 struct Tiling {
   int tile, tiles, runs;
 };
 Tiling tiling(int peers, int rows, int columns) {
   const int tile = static_cast<int>(std::bit_ceil(static_cast<unsigned>(std::min(columns, 32))));
-  const int tiles = (columns + tile - 1) / tile, lanes = kThreads / tile;
-  const int wanted = kBlocksWanted / std::max(1, std::min(kBlocksWanted, peers * tiles));
-  return {tile, tiles, std::clamp(std::min(wanted, rows / (lanes * 8)), 1, kMostRuns)};
+  const int tiles = (columns + tile - 1) / tile, lanes = kColumnThreads / tile;
+  const int wanted = kColumnBlocks / std::max(1, std::min(kColumnBlocks, peers * tiles));
+  return {tile, tiles, std::clamp(std::min(wanted, rows / (lanes * 8)), 1, kMostColumnRuns)};
 }
 
 template <class Real>
@@ -36,15 +36,16 @@ struct ColumnArguments {
 };
 
 template <class Real>
-__global__ void __launch_bounds__(kThreads) forward_kernel(ColumnArguments<Real> arguments) {
+__global__ void __launch_bounds__(kColumnThreads) columns_kernel(ColumnArguments<Real> arguments) {
   const Columns& c = arguments.columns;
   Real* y = arguments.batch.at(blockIdx.z, c.output);
   const Real* bias = arguments.batch.parameters(blockIdx.z) + c.bias;
   const int values = c.rows * c.columns;
-  const int first = static_cast<int>(blockIdx.x) * kThreads * kOwn + static_cast<int>(threadIdx.x);
+  const int first =
+      static_cast<int>(blockIdx.x) * kColumnThreads * kColumnsOwn + static_cast<int>(threadIdx.x);
 #pragma unroll
-  for (int v = 0; v < kOwn; ++v) {
-    const int i = first + v * kThreads;
+  for (int v = 0; v < kColumnsOwn; ++v) {
+    const int i = first + v * kColumnThreads;
     if (i >= values) return;
     int row = i;
     const int column = arguments.by_columns.split(row);
@@ -53,10 +54,12 @@ __global__ void __launch_bounds__(kThreads) forward_kernel(ColumnArguments<Real>
 }
 
 template <class Real>
-__global__ void __launch_bounds__(kThreads) backward_kernel(ColumnArguments<Real> arguments) {
-  __shared__ Real shared[kThreads];
+__global__ void __launch_bounds__(kColumnThreads)
+    column_gradients_kernel(ColumnArguments<Real> arguments) {
+  __shared__ Real shared[kColumnThreads];
   const Columns& c = arguments.columns;
-  const int thread = static_cast<int>(threadIdx.x), tile = arguments.tile, lanes = kThreads / tile;
+  const int thread = static_cast<int>(threadIdx.x), tile = arguments.tile,
+            lanes = kColumnThreads / tile;
   const int column = static_cast<int>(blockIdx.x) * tile + thread % tile;
   const int begin = static_cast<int>(blockIdx.y) * arguments.run,
             end = min(c.rows, begin + arguments.run);
@@ -90,13 +93,13 @@ __global__ void __launch_bounds__(kThreads) backward_kernel(ColumnArguments<Real
         shared[thread];
 }
 
-constexpr int kSumTile = 32, kSumLanes = kThreads / kSumTile;
+constexpr int kSumTile = 32, kSumLanes = kColumnThreads / kSumTile;
 
 /// A block takes kSumTile columns of the matrix of partial sums, and each of its kSumLanes lanes
 /// every kSumLanes-th row.
 template <class Real>
-__global__ void __launch_bounds__(kThreads) sum_kernel(Batch<Real> batch, PartialSums sums) {
-  __shared__ Real shared[kThreads];
+__global__ void __launch_bounds__(kColumnThreads) sum_kernel(Batch<Real> batch, PartialSums sums) {
+  __shared__ Real shared[kColumnThreads];
   const int thread = static_cast<int>(threadIdx.x);
   const int i = static_cast<int>(blockIdx.x) * kSumTile + thread % kSumTile;
   Real sum = 0;
@@ -126,10 +129,10 @@ void add_bias_and_activate(cudaStream_t stream, const Batch<Real>& batch, const 
   if (c.bias == kNowhere && c.activation == Activation::none) return;
   const auto values = static_cast<std::size_t>(c.rows) * static_cast<std::size_t>(c.columns);
   const ColumnArguments<Real> arguments{batch, c, FastDivide(c.columns), 0, 0};
-  launch(forward_kernel<Real>,
-         dim3(static_cast<unsigned>(pieces_of(values, kThreads * kOwn)), 1,
+  launch(columns_kernel<Real>,
+         dim3(static_cast<unsigned>(pieces_of(values, kColumnThreads * kColumnsOwn)), 1,
               static_cast<unsigned>(batch.peers)),
-         kThreads, stream, arguments);
+         kColumnThreads, stream, arguments);
 }
 
 template <class Real>
@@ -139,8 +142,8 @@ void activation_and_bias_backward(cudaStream_t stream, const Batch<Real>& batch,
   const ColumnArguments<Real> arguments{batch, c, FastDivide(c.columns), t.tile,
                                         (c.rows + t.runs - 1) / t.runs};
   const auto peers = static_cast<unsigned>(batch.peers);
-  launch(backward_kernel<Real>,
-         dim3(static_cast<unsigned>(t.tiles), static_cast<unsigned>(t.runs), peers), kThreads,
+  launch(column_gradients_kernel<Real>,
+         dim3(static_cast<unsigned>(t.tiles), static_cast<unsigned>(t.runs), peers), kColumnThreads,
          stream, arguments);
   if (c.bias != kNowhere && t.runs > 1)
     add_partial_sums(stream, batch,
@@ -152,7 +155,7 @@ void add_partial_sums(cudaStream_t stream, const Batch<Real>& batch, const Parti
   launch(sum_kernel<Real>,
          dim3(static_cast<unsigned>(pieces_of(static_cast<std::size_t>(sums.values), kSumTile)), 1,
               static_cast<unsigned>(batch.peers)),
-         kThreads, stream, batch, sums);
+         kColumnThreads, stream, batch, sums);
 }
 
 #define GOSSAMER_COLUMNS(Real)                                                                  \

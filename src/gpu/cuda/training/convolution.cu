@@ -171,7 +171,7 @@ void launch_tall(cudaStream_t stream, const Problem& problem, int peers) {
 
 // The weight gradient's tile, and the number of partial sums.
 constexpr int kSmallM = 64, kSmallN = 16, kLargeN = 64;
-constexpr int kBlocksWanted = 1056, kLeastShare = 512;
+constexpr int kShareBlocks = 1056, kLeastShare = 512;
 
 int taps(const ConvolutionOperation& c) { return c.kernel * c.kernel * c.channels; }
 int output_pixels(const ConvolutionOperation& c) { return c.output_height() * c.output_width(); }
@@ -179,8 +179,7 @@ int output_pixels(const ConvolutionOperation& c) { return c.output_height() * c.
 int weight_splits(const ConvolutionOperation& c, int peers, int samples) {
   const int tile_n = c.outputs <= kSmallN ? kSmallN : kLargeN;
   const int tiles = ((taps(c) + kSmallM - 1) / kSmallM) * ((c.outputs + tile_n - 1) / tile_n);
-  const int wanted =
-      std::max(1, kBlocksWanted / std::max(1, std::min(kBlocksWanted, tiles * peers)));
+  const int wanted = std::max(1, kShareBlocks / std::max(1, std::min(kShareBlocks, tiles * peers)));
   return std::clamp(samples * output_pixels(c) / kLeastShare, 1, wanted);
 }
 

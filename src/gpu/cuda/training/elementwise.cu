@@ -5,7 +5,7 @@
 namespace gossamer::gpu::cuda {
 namespace {
 
-constexpr int kThreads = 256;
+constexpr int kElementThreads = 256;
 
 template <class Real>
 struct ElementArguments {
@@ -20,8 +20,8 @@ struct ElementArguments {
 
 /// to ← activation((to +) from + bias).
 template <class Real>
-__global__ void __launch_bounds__(kThreads) element_kernel(ElementArguments<Real> a) {
-  const int i = static_cast<int>(blockIdx.x * kThreads + threadIdx.x);
+__global__ void __launch_bounds__(kElementThreads) element_kernel(ElementArguments<Real> a) {
+  const int i = static_cast<int>(blockIdx.x * kElementThreads + threadIdx.x);
   if (i >= a.total) return;
   Real* to = a.batch.at(blockIdx.z, a.to);
   Real value = a.batch.at(blockIdx.z, a.from)[i];
@@ -45,8 +45,8 @@ struct SlopeArguments {
 /// input_gradient ← output_gradient ⊙ f′, for gelu from the inputs, else from the outputs. Both may
 /// be the same tensor.
 template <class Real>
-__global__ void __launch_bounds__(kThreads) slope_kernel(SlopeArguments<Real> a) {
-  const int i = static_cast<int>(blockIdx.x * kThreads + threadIdx.x);
+__global__ void __launch_bounds__(kElementThreads) slope_kernel(SlopeArguments<Real> a) {
+  const int i = static_cast<int>(blockIdx.x * kElementThreads + threadIdx.x);
   if (i >= a.total) return;
   const Real dy = a.batch.at(blockIdx.z, a.output_gradient)[i];
   Real* dx = a.batch.at(blockIdx.z, a.input_gradient);
@@ -66,8 +66,8 @@ struct ChannelArguments {
 };
 
 template <class Real>
-__global__ void __launch_bounds__(kThreads) channel_kernel(ChannelArguments<Real> a) {
-  const int i = static_cast<int>(blockIdx.x * kThreads + threadIdx.x);
+__global__ void __launch_bounds__(kElementThreads) channel_kernel(ChannelArguments<Real> a) {
+  const int i = static_cast<int>(blockIdx.x * kElementThreads + threadIdx.x);
   if (i >= a.total) return;
   int pixel = i;
   const int channel = a.by_part.split(pixel);
@@ -80,16 +80,18 @@ __global__ void __launch_bounds__(kThreads) channel_kernel(ChannelArguments<Real
 
 template <class Real>
 void run(cudaStream_t stream, const ElementArguments<Real>& arguments) {
-  launch(element_kernel<Real>,
-         value_grid(static_cast<std::size_t>(arguments.total), arguments.batch.peers, kThreads),
-         kThreads, stream, arguments);
+  launch(
+      element_kernel<Real>,
+      value_grid(static_cast<std::size_t>(arguments.total), arguments.batch.peers, kElementThreads),
+      kElementThreads, stream, arguments);
 }
 
 template <class Real>
 void run(cudaStream_t stream, const SlopeArguments<Real>& arguments) {
-  launch(slope_kernel<Real>,
-         value_grid(static_cast<std::size_t>(arguments.total), arguments.batch.peers, kThreads),
-         kThreads, stream, arguments);
+  launch(
+      slope_kernel<Real>,
+      value_grid(static_cast<std::size_t>(arguments.total), arguments.batch.peers, kElementThreads),
+      kElementThreads, stream, arguments);
 }
 
 /// Copies all inputs of the layer to its output, or the other way their gradients.
@@ -110,9 +112,10 @@ void copy_channels(const LayerCall<Real>& call, const ConcatenateOperation& conc
     arguments.by_part = FastDivide(arguments.part);
     arguments.total = call.batch.samples * concatenate.pixels * arguments.part;
     if (arguments.narrow != kNowhere)
-      launch(channel_kernel<Real>,
-             value_grid(static_cast<std::size_t>(arguments.total), call.batch.peers, kThreads),
-             kThreads, call.stream(), arguments);
+      launch(
+          channel_kernel<Real>,
+          value_grid(static_cast<std::size_t>(arguments.total), call.batch.peers, kElementThreads),
+          kElementThreads, call.stream(), arguments);
     arguments.first += arguments.part;
   }
 }

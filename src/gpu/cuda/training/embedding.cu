@@ -8,7 +8,7 @@
 namespace gossamer::gpu::cuda {
 namespace {
 
-constexpr int kThreads = 256;
+constexpr int kEmbeddingThreads = 256;
 
 template <class Real>
 struct EmbeddingArguments {
@@ -27,8 +27,8 @@ __device__ __forceinline__ int row_of(const EmbeddingOperation& e, Real token) {
 }
 
 template <class Real>
-__global__ void __launch_bounds__(kThreads) embed_kernel(EmbeddingArguments<Real> a) {
-  const int i = static_cast<int>(blockIdx.x * kThreads + threadIdx.x);
+__global__ void __launch_bounds__(kEmbeddingThreads) embed_kernel(EmbeddingArguments<Real> a) {
+  const int i = static_cast<int>(blockIdx.x * kEmbeddingThreads + threadIdx.x);
   const int features = a.embedding.features;
   if (i >= a.tokens * features) return;
   const int row = row_of(a.embedding, a.batch.at(blockIdx.z, a.input)[i / features]);
@@ -39,8 +39,8 @@ __global__ void __launch_bounds__(kThreads) embed_kernel(EmbeddingArguments<Real
 }
 
 template <class Real>
-__global__ void __launch_bounds__(kThreads) table_kernel(EmbeddingArguments<Real> a) {
-  const std::size_t i = std::size_t{blockIdx.x} * kThreads + threadIdx.x;
+__global__ void __launch_bounds__(kEmbeddingThreads) table_kernel(EmbeddingArguments<Real> a) {
+  const std::size_t i = std::size_t{blockIdx.x} * kEmbeddingThreads + threadIdx.x;
   const auto features = static_cast<std::size_t>(a.embedding.features);
   if (i >= static_cast<std::size_t>(a.embedding.vocabulary) * features) return;
   const int row = static_cast<int>(i / features);
@@ -70,8 +70,8 @@ void forward(const LayerCall<Real>& call, const EmbeddingOperation& embedding) {
   const EmbeddingArguments<Real> arguments = arguments_of(call, embedding);
   const std::size_t values =
       static_cast<std::size_t>(arguments.tokens) * static_cast<std::size_t>(embedding.features);
-  launch(embed_kernel<Real>, value_grid(values, call.batch.peers, kThreads), kThreads,
-         call.stream(), arguments);
+  launch(embed_kernel<Real>, value_grid(values, call.batch.peers, kEmbeddingThreads),
+         kEmbeddingThreads, call.stream(), arguments);
 }
 
 template <class Real>
@@ -79,8 +79,8 @@ void backward(const LayerCall<Real>& call, const EmbeddingOperation& embedding) 
   const EmbeddingArguments<Real> arguments = arguments_of(call, embedding);
   const std::size_t values =
       static_cast<std::size_t>(embedding.vocabulary) * static_cast<std::size_t>(embedding.features);
-  launch(table_kernel<Real>, value_grid(values, call.batch.peers, kThreads), kThreads,
-         call.stream(), arguments);
+  launch(table_kernel<Real>, value_grid(values, call.batch.peers, kEmbeddingThreads),
+         kEmbeddingThreads, call.stream(), arguments);
 }
 
 std::size_t extra_values(const EmbeddingOperation&, int, int) { return 0; }

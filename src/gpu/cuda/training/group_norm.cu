@@ -13,7 +13,7 @@
 namespace gossamer::gpu::cuda {
 namespace {
 
-constexpr int kThreads = 256;
+constexpr int kNormThreads = 256;
 
 template <class Real>
 struct NormArguments {
@@ -30,8 +30,8 @@ struct NormArguments {
 
 /// A block per sample (x) and group (y).
 template <class Real>
-__global__ void __launch_bounds__(kThreads) forward_kernel(NormArguments<Real> a) {
-  __shared__ double shared[kThreads];
+__global__ void __launch_bounds__(kNormThreads) group_norm_kernel(NormArguments<Real> a) {
+  __shared__ double shared[kNormThreads];
   const int each = a.each(), channels = a.norm.channels, values = a.norm.pixels * each;
   const int first_channel = static_cast<int>(blockIdx.y) * each;
   const std::size_t image = static_cast<std::size_t>(blockIdx.x) * a.image() + first_channel;
@@ -39,7 +39,7 @@ __global__ void __launch_bounds__(kThreads) forward_kernel(NormArguments<Real> a
   Real* y = a.batch.at(blockIdx.z, a.output + image);
   const auto for_values = [&](auto body) {
 #pragma unroll 4
-    for (int v = static_cast<int>(threadIdx.x); v < values; v += kThreads) {
+    for (int v = static_cast<int>(threadIdx.x); v < values; v += kNormThreads) {
       int pixel = v;
       const int c = a.by_each.split(pixel);
       body(static_cast<std::size_t>(pixel) * channels + c, c);
@@ -47,13 +47,13 @@ __global__ void __launch_bounds__(kThreads) forward_kernel(NormArguments<Real> a
   };
   double sum = 0;
   for_values([&](std::size_t at, int) { sum += static_cast<double>(x[at]); });
-  const double mean = block_sum<kThreads>(sum, shared) / values;
+  const double mean = block_sum<kNormThreads>(sum, shared) / values;
   double squares = 0;
   for_values([&](std::size_t at, int) {
     const double difference = static_cast<double>(x[at]) - mean;
     squares += difference * difference;
   });
-  const double variance = block_sum<kThreads>(squares, shared) / values;
+  const double variance = block_sum<kNormThreads>(squares, shared) / values;
   const Real centre = static_cast<Real>(mean);
   const Real inverse = static_cast<Real>(1 / sqrt(variance + GroupNormOperation::kEpsilon));
   const Real* row = a.batch.parameters(blockIdx.z);
@@ -70,11 +70,11 @@ __global__ void __launch_bounds__(kThreads) forward_kernel(NormArguments<Real> a
 }
 
 /// dy ← dy ⊙ f′(y); A and B. A block per sample (x) and tile of channels (y): `tile` channels ×
-/// kThreads / tile lanes of pixels.
+/// kNormThreads / tile lanes of pixels.
 template <class Real>
-__global__ void __launch_bounds__(kThreads) channel_kernel(NormArguments<Real> a) {
-  __shared__ Real shared_a[kThreads], shared_b[kThreads];
-  const int thread = static_cast<int>(threadIdx.x), tile = a.tile, lanes = kThreads / tile,
+__global__ void __launch_bounds__(kNormThreads) norm_channel_kernel(NormArguments<Real> a) {
+  __shared__ Real shared_a[kNormThreads], shared_b[kNormThreads];
+  const int thread = static_cast<int>(threadIdx.x), tile = a.tile, lanes = kNormThreads / tile,
             channels = a.norm.channels;
   const int channel = static_cast<int>(blockIdx.y) * tile + thread % tile;
   Real sum_a = 0, sum_b = 0;
@@ -119,28 +119,28 @@ __global__ void __launch_bounds__(kThreads) channel_kernel(NormArguments<Real> a
 /// Blocks below `channels`: dshift and dscale of a channel; a thread of the others: S₁ and S₂ of a
 /// sample and group.
 template <class Real>
-__global__ void __launch_bounds__(kThreads) sums_kernel(NormArguments<Real> a) {
-  __shared__ double shared[kThreads];
+__global__ void __launch_bounds__(kNormThreads) norm_sums_kernel(NormArguments<Real> a) {
+  __shared__ double shared[kNormThreads];
   const int channels = a.norm.channels, groups = a.norm.groups, each = a.each();
   const int block = static_cast<int>(blockIdx.x), thread = static_cast<int>(threadIdx.x);
   const PeerRows<Real> rows = a.batch.rows[blockIdx.z];
   const Real* sums = a.batch.at(blockIdx.z, a.channel_sums);
   if (block < channels) {
     double shift = 0, scale = 0;
-    for (int i = thread; i < a.batch.samples; i += kThreads) {
+    for (int i = thread; i < a.batch.samples; i += kNormThreads) {
       const Real* of_sample = sums + 2 * (static_cast<std::size_t>(i) * channels + block);
       shift += static_cast<double>(of_sample[0]);
       scale += static_cast<double>(of_sample[1]);
     }
-    shift = block_sum<kThreads>(shift, shared);
-    scale = block_sum<kThreads>(scale, shared);
+    shift = block_sum<kNormThreads>(shift, shared);
+    scale = block_sum<kNormThreads>(scale, shared);
     if (thread != 0) return;
     rows.gradient[a.norm.shift + block] = static_cast<Real>(shift);
     rows.gradient[a.norm.scale + block] = static_cast<Real>(scale);
     return;
   }
   Real first = 0, second = 0;
-  const int place = (block - channels) * kThreads + thread;  // sample · groups + group
+  const int place = (block - channels) * kNormThreads + thread;  // sample · groups + group
   if (place >= a.batch.samples * groups) return;
   const int sample = place / groups, group = place % groups;
   const Real share = Real(1) / static_cast<Real>(a.norm.pixels * each);
@@ -156,7 +156,7 @@ __global__ void __launch_bounds__(kThreads) sums_kernel(NormArguments<Real> a) {
 
 /// dx. A block per sample (x) and piece of its image (y).
 template <class Real>
-__global__ void __launch_bounds__(kThreads) backward_kernel(NormArguments<Real> a) {
+__global__ void __launch_bounds__(kNormThreads) norm_gradients_kernel(NormArguments<Real> a) {
   const int image = a.image(), groups = a.norm.groups;
   const std::size_t begin = static_cast<std::size_t>(blockIdx.x) * image;
   const Real* x = a.batch.at(blockIdx.z, a.input + begin);
@@ -166,9 +166,9 @@ __global__ void __launch_bounds__(kThreads) backward_kernel(NormArguments<Real> 
       a.batch.at(blockIdx.z, a.statistics) + 2 * std::size_t{blockIdx.x} * groups;
   const Real* totals = a.batch.at(blockIdx.z, a.group_sums) + 2 * std::size_t{blockIdx.x} * groups;
   const Real* scale = a.batch.parameters(blockIdx.z) + a.norm.scale;
-  const int step = static_cast<int>(gridDim.y) * kThreads;
+  const int step = static_cast<int>(gridDim.y) * kNormThreads;
 #pragma unroll 4
-  for (int v = static_cast<int>(blockIdx.y * kThreads + threadIdx.x); v < image; v += step) {
+  for (int v = static_cast<int>(blockIdx.y * kNormThreads + threadIdx.x); v < image; v += step) {
     int pixel = v;
     const int channel = a.by_channels.split(pixel), group = a.by_each.quotient(channel);
     const Real centre = statistics[2 * group], inverse = statistics[2 * group + 1];
@@ -203,10 +203,10 @@ NormArguments<Real> arguments_of(const LayerCall<Real>& call, const GroupNormOpe
 
 template <class Real>
 void forward(const LayerCall<Real>& call, const GroupNormOperation& norm) {
-  launch(forward_kernel<Real>,
+  launch(group_norm_kernel<Real>,
          dim3(static_cast<unsigned>(call.batch.samples), static_cast<unsigned>(norm.groups),
               static_cast<unsigned>(call.batch.peers)),
-         kThreads, call.stream(), arguments_of(call, norm));
+         kNormThreads, call.stream(), arguments_of(call, norm));
 }
 
 template <class Real>
@@ -218,13 +218,14 @@ void backward(const LayerCall<Real>& call, const GroupNormOperation& norm) {
              groups = static_cast<std::size_t>(norm.groups);
   const auto tiles =
       static_cast<unsigned>(pieces_of(channels, static_cast<std::size_t>(arguments.tile)));
-  launch(channel_kernel<Real>, dim3(samples, tiles, peers), kThreads, call.stream(), arguments);
-  const auto sums = static_cast<unsigned>(channels + pieces_of(samples * groups, kThreads));
-  launch(sums_kernel<Real>, dim3(sums, 1, peers), kThreads, call.stream(), arguments);
+  launch(norm_channel_kernel<Real>, dim3(samples, tiles, peers), kNormThreads, call.stream(),
+         arguments);
+  const auto sums = static_cast<unsigned>(channels + pieces_of(samples * groups, kNormThreads));
+  launch(norm_sums_kernel<Real>, dim3(sums, 1, peers), kNormThreads, call.stream(), arguments);
   if (call.layer.input_gradient() == kNowhere) return;
   const auto pieces = static_cast<unsigned>(
-      pieces_of(channels * static_cast<std::size_t>(norm.pixels), kThreads * 4));
-  launch(backward_kernel<Real>, dim3(samples, std::min(pieces, 1024U), peers), kThreads,
+      pieces_of(channels * static_cast<std::size_t>(norm.pixels), kNormThreads * 4));
+  launch(norm_gradients_kernel<Real>, dim3(samples, std::min(pieces, 1024U), peers), kNormThreads,
          call.stream(), arguments);
 }
 

@@ -7,8 +7,8 @@
 namespace gossamer::gpu::cuda {
 namespace {
 
-constexpr int kThreads = 256;
-constexpr int kPiece = 2 * kThreads;  // samples per block
+constexpr int kLossThreads = 256;
+constexpr int kLossPiece = 2 * kLossThreads;  // samples per block
 
 template <class Real>
 struct LossArguments {
@@ -56,20 +56,20 @@ __device__ SampleLoss squared_error(Real output, float target, Real share, Real*
 }
 
 template <class Real>
-__global__ void __launch_bounds__(kThreads) loss_kernel(LossArguments<Real> a) {
-  __shared__ double losses[kThreads];
-  __shared__ int hits[kThreads];
+__global__ void __launch_bounds__(kLossThreads) loss_kernel(LossArguments<Real> a) {
+  __shared__ double losses[kLossThreads];
+  __shared__ int hits[kLossThreads];
   const LossCall& what = a.what;
   const unsigned peer = blockIdx.z;
   const PeerRows<Real> rows = a.batch.rows[peer];
   const Real* outputs = a.batch.at(peer, what.output);
   const Real* bias = what.bias == kNowhere ? nullptr : rows.parameters + what.bias;
-  const int samples = a.batch.samples, begin = static_cast<int>(blockIdx.x) * kPiece,
-            end = min(samples, begin + kPiece);
+  const int samples = a.batch.samples, begin = static_cast<int>(blockIdx.x) * kLossPiece,
+            end = min(samples, begin + kLossPiece);
   const Real share = rows.weight / static_cast<Real>(samples);
   double loss = 0;
   int right = 0;
-  for (int i = begin + static_cast<int>(threadIdx.x); i < end; i += kThreads) {
+  for (int i = begin + static_cast<int>(threadIdx.x); i < end; i += kLossThreads) {
     const std::size_t at = static_cast<std::size_t>(i) * what.outputs,
                       index = std::size_t{peer} * samples + i;
     Real* gradient =
@@ -84,8 +84,8 @@ __global__ void __launch_bounds__(kThreads) loss_kernel(LossArguments<Real> a) {
     loss += sample.loss;
     right += sample.hit;
   }
-  loss = block_sum<kThreads>(loss, losses);
-  right = block_sum<kThreads>(right, hits);
+  loss = block_sum<kLossThreads>(loss, losses);
+  right = block_sum<kLossThreads>(right, hits);
   if (threadIdx.x != 0) return;
   if (blockIdx.x == 0 && peer == 0) ++a.call->step;  // the gathering kernel has read it
   if (gridDim.x == 1) {
@@ -99,8 +99,8 @@ __global__ void __launch_bounds__(kThreads) loss_kernel(LossArguments<Real> a) {
 
 /// Adds up the pieces of each peer.
 template <class Real>
-__global__ void __launch_bounds__(kThreads) add_pieces(LossArguments<Real> a, int pieces) {
-  const int peer = static_cast<int>(blockIdx.x * kThreads + threadIdx.x);
+__global__ void __launch_bounds__(kLossThreads) add_pieces(LossArguments<Real> a, int pieces) {
+  const int peer = static_cast<int>(blockIdx.x * kLossThreads + threadIdx.x);
   if (peer >= a.batch.peers) return;
   double loss = 0;
   std::int64_t hits = 0;
@@ -115,7 +115,7 @@ __global__ void __launch_bounds__(kThreads) add_pieces(LossArguments<Real> a, in
 
 }  // namespace
 
-int loss_pieces(int samples) { return (samples + kPiece - 1) / kPiece; }
+int loss_pieces(int samples) { return (samples + kLossPiece - 1) / kLossPiece; }
 
 template <class Real>
 void loss(cudaStream_t stream, const Batch<Real>& batch, const LossCall& what, CallInputs* call,
@@ -123,12 +123,12 @@ void loss(cudaStream_t stream, const Batch<Real>& batch, const LossCall& what, C
   const LossArguments<Real> arguments{batch, what, inputs, call};
   const int pieces = loss_pieces(batch.samples);
   launch(loss_kernel<Real>,
-         dim3(static_cast<unsigned>(pieces), 1, static_cast<unsigned>(batch.peers)), kThreads,
+         dim3(static_cast<unsigned>(pieces), 1, static_cast<unsigned>(batch.peers)), kLossThreads,
          stream, arguments);
   if (pieces > 1)
     launch(add_pieces<Real>,
-           static_cast<unsigned>(pieces_of(static_cast<std::size_t>(batch.peers), kThreads)),
-           kThreads, stream, arguments, pieces);
+           static_cast<unsigned>(pieces_of(static_cast<std::size_t>(batch.peers), kLossThreads)),
+           kLossThreads, stream, arguments, pieces);
 }
 
 template void loss(cudaStream_t, const Batch<float>&, const LossCall&, CallInputs*,

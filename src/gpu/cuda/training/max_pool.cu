@@ -4,7 +4,7 @@
 namespace gossamer::gpu::cuda {
 namespace {
 
-constexpr int kThreads = 256;
+constexpr int kMaxThreads = 256;
 
 template <class Real>
 struct PoolArguments {
@@ -29,8 +29,8 @@ __device__ __forceinline__ std::size_t corner(const PoolArguments<Real>& a, int 
 
 /// A NaN in a window is its maximum.
 template <class Real>
-__global__ void __launch_bounds__(kThreads) forward_kernel(PoolArguments<Real> a) {
-  const int i = static_cast<int>(blockIdx.x * kThreads + threadIdx.x);
+__global__ void __launch_bounds__(kMaxThreads) max_kernel(PoolArguments<Real> a) {
+  const int i = static_cast<int>(blockIdx.x * kMaxThreads + threadIdx.x);
   if (i >= a.outputs) return;
   const Real* x = a.batch.at(blockIdx.z, a.input) + corner(a, i);
   Real best = *x;
@@ -45,8 +45,8 @@ __global__ void __launch_bounds__(kThreads) forward_kernel(PoolArguments<Real> a
 
 /// dx is dy where the window's first maximum was, 0 elsewhere.
 template <class Real>
-__global__ void __launch_bounds__(kThreads) backward_kernel(PoolArguments<Real> a) {
-  const int i = static_cast<int>(blockIdx.x * kThreads + threadIdx.x);
+__global__ void __launch_bounds__(kMaxThreads) max_gradients_kernel(PoolArguments<Real> a) {
+  const int i = static_cast<int>(blockIdx.x * kMaxThreads + threadIdx.x);
   if (i >= a.outputs) return;
   const std::size_t first = corner(a, i);
   const Real* x = a.batch.at(blockIdx.z, a.input) + first;
@@ -64,11 +64,11 @@ __global__ void __launch_bounds__(kThreads) backward_kernel(PoolArguments<Real> 
 }
 
 template <class Real>
-__global__ void __launch_bounds__(kThreads)
-    clear_kernel(Batch<Real> batch, std::size_t offset, std::size_t values) {
+__global__ void __launch_bounds__(kMaxThreads)
+    max_clear_kernel(Batch<Real> batch, std::size_t offset, std::size_t values) {
   Real* to = batch.at(blockIdx.z, offset);
-  for (std::size_t i = std::size_t{blockIdx.x} * kThreads + threadIdx.x; i < values;
-       i += std::size_t{gridDim.x} * kThreads)
+  for (std::size_t i = std::size_t{blockIdx.x} * kMaxThreads + threadIdx.x; i < values;
+       i += std::size_t{gridDim.x} * kMaxThreads)
     to[i] = 0;
 }
 
@@ -92,9 +92,9 @@ PoolArguments<Real> arguments_of(const LayerCall<Real>& call, const MaxPoolOpera
 template <class Real>
 void forward(const LayerCall<Real>& call, const MaxPoolOperation& pool) {
   const PoolArguments<Real> arguments = arguments_of(call, pool);
-  launch(forward_kernel<Real>,
-         value_grid(static_cast<std::size_t>(arguments.outputs), call.batch.peers, kThreads),
-         kThreads, call.stream(), arguments);
+  launch(max_kernel<Real>,
+         value_grid(static_cast<std::size_t>(arguments.outputs), call.batch.peers, kMaxThreads),
+         kMaxThreads, call.stream(), arguments);
 }
 
 template <class Real>
@@ -105,12 +105,12 @@ void backward(const LayerCall<Real>& call, const MaxPoolOperation& pool) {
     const std::size_t values =
         static_cast<std::size_t>(call.batch.samples) * static_cast<std::size_t>(pool.height) *
         static_cast<std::size_t>(pool.width) * static_cast<std::size_t>(pool.channels);
-    launch(clear_kernel<Real>, value_grid(values, call.batch.peers, kThreads), kThreads,
+    launch(max_clear_kernel<Real>, value_grid(values, call.batch.peers, kMaxThreads), kMaxThreads,
            call.stream(), call.batch, call.layer.input_gradient(), values);
   }
-  launch(backward_kernel<Real>,
-         value_grid(static_cast<std::size_t>(arguments.outputs), call.batch.peers, kThreads),
-         kThreads, call.stream(), arguments);
+  launch(max_gradients_kernel<Real>,
+         value_grid(static_cast<std::size_t>(arguments.outputs), call.batch.peers, kMaxThreads),
+         kMaxThreads, call.stream(), arguments);
 }
 
 std::size_t extra_values(const MaxPoolOperation&, int, int) { return 0; }
