@@ -8,6 +8,9 @@
 
 #include "cli/commands.hpp"
 #include "peer/prediction/stable_step.hpp"
+#include "peer/replica/replica_network.hpp"
+#include "peer/replica/whole_replica.hpp"
+#include "peer/replica/worker_place.hpp"
 #include "peer/runtime/network_ids.hpp"
 #include "peer/runtime/network_run.hpp"
 #include "peer/runtime/progress.hpp"
@@ -38,34 +41,34 @@ std::string end_of_rounds(const Setup& setup, const std::vector<int>& hosted) {
                                          : fmt::format("left after {} rounds", last);
 }
 
-Result<int> execute(const PeerCommand& command) {
-  // Who read the output may be gone, as a launcher's machine may: the network goes on.
-  std::signal(SIGPIPE, SIG_IGN);
-  const Environment environment = [](const char* name) { return std::getenv(name); };
-  GOSSAMER_TRY(Config config, command.config.load());
-  GOSSAMER_TRY(
-      NetworkIds ids,
-      find_network_ids(config, {.option = command.id, .origin = "--id", .message = print_message},
-                       environment));
-  GOSSAMER_TRY(const Setup setup, make_network_setup(std::move(config), ids.ids, environment));
-  if (!setup.device_note.empty()) print_message(setup.device_note);
-  Progress progress(setup.config.run.rounds, command.quiet);
-  NetworkRunRequest request;
-  request.hosted = std::move(ids.ids);
-  request.listening = std::move(ids.listening);
-  request.folder = run_folder(setup.config);
-  request.resume = resume_choice(command.resume);
+/// Prints the messages of a run and its progress, and what is unusual about its settings.
+void show(const Setup& setup, Progress& progress, NetworkRunRequest& request) {
   request.message = [&progress](const std::string& line) {
     progress.end();
     print_message(line);
   };
   request.on_progress = [&progress](const Json& record) { progress.show(record); };
-  if (const std::string warning = agreement_warning(setup);
-      !warning.empty() && request.hosted.front() == 0)
+  if (!setup.device_note.empty()) print_message(setup.device_note);
+  if (request.hosted.front() != 0) return;
+  if (const std::string warning = agreement_warning(setup); !warning.empty())
     print_message(warning);
-  if (const std::string warning = stable_step_warning(setup);
-      !warning.empty() && request.hosted.front() == 0)
+  if (const std::string warning = stable_step_warning(setup); !warning.empty())
     print_message("warning: " + warning);
+}
+
+Result<int> run_peers(const PeerCommand& command, Config config, const Environment& environment) {
+  GOSSAMER_TRY(
+      NetworkIds ids,
+      find_network_ids(config, {.option = command.id, .origin = "--id", .message = print_message},
+                       environment));
+  GOSSAMER_TRY(const Setup setup, make_network_setup(std::move(config), ids.ids, environment));
+  NetworkRunRequest request;
+  request.hosted = std::move(ids.ids);
+  request.listening = std::move(ids.listening);
+  request.folder = run_folder(setup.config);
+  request.resume = resume_choice(command.resume);
+  Progress progress(setup.config.run.rounds, command.quiet);
+  show(setup, progress, request);
   const Status status = run_networked(setup, request);
   progress.end();
   if (!status.ok()) return print_error(status.error());
@@ -73,6 +76,49 @@ Result<int> execute(const PeerCommand& command) {
     fmt::print("peer {} {}; run folder {}\n", request.hosted.front(),
                end_of_rounds(setup, request.hosted), request.folder.string());
   return 0;
+}
+
+/// A worker of a cut model that is in this process alone.
+Result<int> run_worker(const PeerCommand& command, const Config& config, const WorkerPlace& worker,
+                       const Environment& environment) {
+  GOSSAMER_TRY_STATUS(check_worker(config, worker, resume_choice(command.resume)));
+  const auto links = std::make_shared<ReplicaLinks>();
+  GOSSAMER_TRY(const Setup setup,
+               make_network_setup(part_config(config, worker), {worker.replica}, environment,
+                                  nullptr, {worker.part, links.get()}));
+  NetworkRunRequest request;
+  request.hosted = {worker.replica};
+  request.folder = run_folder(setup.config);
+  Progress progress(setup.config.run.rounds, command.quiet);
+  show(setup, progress, request);
+  GOSSAMER_TRY(const auto replica,
+               ReplicaNetwork::make(
+                   setup, {worker, replica_config(config, worker), links, request.message}));
+  GOSSAMER_TRY_STATUS(replica->join());
+  Status collected;
+  request.on_end = [&](const std::optional<Error>& error, const RowViews& rows) {
+    if (!error) collected = collect_replica(setup, config, worker, *links, rows.front());
+  };
+  Status status = run_networked(setup, request);
+  if (status.ok()) status = std::move(collected);
+  status = replica->leave(status);
+  progress.end();
+  if (!status.ok()) return print_error(status.error());
+  if (!command.quiet)
+    fmt::print("worker {} {}; run folder {}\n", worker.name(), end_of_rounds(setup, request.hosted),
+               request.folder.string());
+  return 0;
+}
+
+Result<int> execute(const PeerCommand& command) {
+  // Who read the output may be gone, as a launcher's machine may: the network goes on.
+  std::signal(SIGPIPE, SIG_IGN);
+  const Environment environment = [](const char* name) { return std::getenv(name); };
+  GOSSAMER_TRY(Config config, command.config.load());
+  GOSSAMER_TRY(const std::optional<WorkerPlace> worker,
+               find_worker(command.id, "--id", environment));
+  return worker ? run_worker(command, config, *worker, environment)
+                : run_peers(command, std::move(config), environment);
 }
 
 }  // namespace
@@ -84,7 +130,9 @@ void add_peer(CLI::App& app, int& exit_code) {
   command->config.add_to(*peer);
   peer->add_option(
       "--id", command->id,
-      "id of this peer, 0 to n-1; several in one process: 0,1 or 0-3. Default: "
+      "id of this peer, 0 to n-1; several in one process: 0,1 or 0-3; with split.layers, 2.1 is "
+      "the "
+      "worker of replica 2 that holds part 1 alone. Default: "
       "GOSSAMER_ID, or the rank of gossamer launch, torchrun, Slurm, Open MPI or MPICH; where "
       "they start fewer processes than peers, each hosts consecutive ids. Without any: the ids of "
       "net.key, or one that the process claims, with net.seeds");

@@ -123,6 +123,7 @@ struct PartJob {
   double* loss_sum = nullptr;  ///< of the samples so far, from microbatch to microbatch: for the
                                ///< CPU, where the mean loss is that of the whole batch to the bit
   double* loss = nullptr;
+  std::int64_t* hits = nullptr;  ///< as of Job
 };
 
 /// The quintic of a Newton–Schulz iteration, whose slope at 0 is large: of a singular value s it

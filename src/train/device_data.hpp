@@ -1,5 +1,4 @@
-// What a learner has on each GPU of the device beside rows: the samples, and results of
-// evaluations.
+// What a learner has on each GPU of the device beside rows: the samples.
 #pragma once
 
 #include <cstddef>
@@ -41,24 +40,6 @@ class DeviceTable {
   DeviceCopy<float> features_;
   DeviceCopy<std::int32_t> labels_;
   DeviceCopy<float> targets_;
-};
-
-/// Losses and hits of an evaluation's jobs on one GPU of the device.
-struct DeviceScores {
-  DeviceScores(gpu::Memory& device, int gpu_index, std::size_t jobs)
-      : losses(jobs),
-        hits(jobs),
-        device_losses(device, gpu_index, losses),
-        device_hits(device, gpu_index, hits) {}
-  void download(gpu::Memory& device) {
-    device.download(losses.data(), device_losses.get(), losses.size() * sizeof(double));
-    device.download(hits.data(), device_hits.get(), hits.size() * sizeof(std::int64_t));
-  }
-
-  std::vector<double> losses;
-  std::vector<std::int64_t> hits;
-  DeviceCopy<double> device_losses;
-  DeviceCopy<std::int64_t> device_hits;
 };
 
 }  // namespace gossamer::train

@@ -15,25 +15,34 @@
 #include "train/graph/compiled_model.hpp"
 #include "train/learner_checks.hpp"
 #include "train/privacy/private_gradient.hpp"
+#include "train/scoring/scoring.hpp"
 #include "train/split/pipelined_gradient.hpp"
+#include "train/split/replica_worker.hpp"
 
 namespace gossamer::train {
 namespace {
 
 /// Samples of one evaluation job. It bounds the workspace and is the grain in which an evaluation
 /// spreads over threads. It is fixed because losses are added job by job.
-constexpr int kEvaluationBatch = 64;
+constexpr std::size_t kEvaluationBatch = 64;
 constexpr std::size_t kEvaluationJobs = 1 << 16;
 
 template <class Real>
 class DeviceLearner final : public Learner<Real> {
  public:
+  /// `worker`: null unless the other workers of a replica are elsewhere.
   DeviceLearner(LearnerRequest request, CompiledModel training, CompiledModel evaluation,
-                std::shared_ptr<const SplitModel> split, gpu::BasicDevice<Real>& device)
+                std::shared_ptr<const SplitModel> split,
+                std::unique_ptr<ReplicaWorker<Real>> worker, const ModelPart* part,
+                gpu::BasicDevice<Real>& device)
       : request_(std::move(request)),
         training_(std::move(training)),
         evaluation_(std::move(evaluation)),
         split_(std::move(split)),
+        worker_(std::move(worker)),
+        row_begin_(part != nullptr ? part->row_begin : 0),
+        parameters_(part != nullptr ? part->parameters() : training_.parameters()),
+        blocks_(part != nullptr ? part->blocks : training_.blocks()),
         device_(device) {
     std::vector<std::size_t> sizes;
     for (const auto& shard : request_.shards) {
@@ -50,16 +59,18 @@ class DeviceLearner final : public Learner<Real> {
     if (request_.optimizer.privacy.on())
       private_gradient_.emplace(request_.optimizer.privacy, request_.seed, device_,
                                 training_.parameters());
-    if (split_) pipeline_.emplace(*split_, request_.split, device_);
+    if (split_ && !worker_) pipeline_.emplace(*split_, request_.split, device_);
   }
 
-  std::size_t parameters() const override { return training_.parameters(); }
-  const std::vector<ParameterBlock>& blocks() const override { return training_.blocks(); }
+  std::size_t parameters() const override { return parameters_; }
+  const std::vector<ParameterBlock>& blocks() const override { return blocks_; }
 
   void initialise(int peer, std::span<Real> row) const override {
+    std::vector<Real> whole(training_.parameters());
     training_.initialise(request_.seed,
                          request_.different_initial ? static_cast<std::uint32_t>(peer) : kNoPeer,
-                         row);
+                         std::span(whole));
+    std::copy_n(whole.begin() + static_cast<std::ptrdiff_t>(row_begin_), parameters_, row.begin());
   }
 
   void local_steps(std::span<StepRequest<Real>> requests) override {
@@ -113,11 +124,12 @@ class DeviceLearner final : public Learner<Real> {
         !private_gradient_ ? 0
                            : PrivateGradient<Real>::workspace_bytes(training_.parameters()) /
                                  request_.shards.size();
-    const std::size_t workspace =
-        !split_ ? whole_workspace_bytes()
-                : PipelinedGradient<Real>::workspace_bytes(
-                      *split_, request_.split.microbatches_of(training_.program().batch)) +
-                      pipeline_->pass_bytes();
+    const int batch = training_.program().batch;
+    const std::size_t workspace = worker_   ? worker_->workspace_bytes(batch)
+                                  : !split_ ? whole_workspace_bytes()
+                                            : PipelinedGradient<Real>::workspace_bytes(
+                                                  *split_, request_.split.microbatches_of(batch)) +
+                                                  pipeline_->pass_bytes();
     return workspace + shared;
   }
   std::size_t whole_workspace_bytes() const override {
@@ -150,6 +162,9 @@ class DeviceLearner final : public Learner<Real> {
   LearnerRequest request_;
   CompiledModel training_, evaluation_;
   std::shared_ptr<const SplitModel> split_;  // null: the model is whole
+  std::unique_ptr<ReplicaWorker<Real>> worker_;
+  std::size_t row_begin_, parameters_;  // of the rows, in the model's row
+  std::vector<ParameterBlock> blocks_;
   gpu::BasicDevice<Real>& device_;
   std::vector<DeviceTable> tables_;                // by GPU index
   std::vector<std::optional<BatchOrder>> orders_;  // by peer; none for a shard of another process
@@ -210,14 +225,17 @@ void DeviceLearner<Real>::train_in_parts(std::span<StepRequest<Real>> requests, 
     const std::uint32_t* samples = samples_.data();
     for (PipelinedRequest<Real>& replica : replicas)
       replica.samples = samples, samples += replica.batch;
-    pipeline_->compute(task(training_), replicas);
+    if (worker_)
+      for (const PipelinedRequest<Real>& replica : replicas)
+        worker_->gradient(task(training_), replica);
+    else pipeline_->compute(task(training_), replicas);
     if (pass == gpu::Pass::step) update(updates);
   }
 }
 
 template <class Real>
 void DeviceLearner<Real>::train(std::span<StepRequest<Real>> requests, gpu::Pass pass) {
-  if (pipeline_) return train_in_parts(requests, pass);
+  if (split_) return train_in_parts(requests, pass);
   if (private_gradient_) {
     for (const StepRequest<Real>& request : requests) train_privately(request, pass);
     return;
@@ -255,46 +273,29 @@ void DeviceLearner<Real>::train(std::span<StepRequest<Real>> requests, gpu::Pass
 
 template <class Real>
 void DeviceLearner<Real>::evaluate(std::span<EvaluateRequest<Real>> requests) {
-  const std::size_t count = evaluated_.size(),
-                    pieces = (count + kEvaluationBatch - 1) / kEvaluationBatch;
+  const std::size_t count = evaluated_.size();
+  std::vector<Piece> pieces;
+  for (std::size_t i = 0; i < count; i += kEvaluationBatch)
+    pieces.push_back(std::span(evaluated_).subspan(i, std::min(kEvaluationBatch, count - i)));
   // A bounded number of jobs at a time, because jobs of all peers and samples may not fit in
   // memory.
-  const std::size_t together = std::max<std::size_t>(1, kEvaluationJobs / pieces);
+  const std::size_t together = std::max<std::size_t>(1, kEvaluationJobs / pieces.size());
   for (; requests.size() > together; requests = requests.subspan(together))
     evaluate(requests.first(together));
-  // A request's results lie on the GPU of its parameters; `place` is its first job's among the jobs
-  // of that GPU.
-  std::vector<std::size_t> gpu_of(requests.size()), place(requests.size());
-  std::vector<std::size_t> jobs_on(static_cast<std::size_t>(device_.gpu_count()));
-  for (std::size_t r = 0; r < requests.size(); ++r) {
-    gpu_of[r] = static_cast<std::size_t>(device_.gpu_of(requests[r].parameters));
-    place[r] = std::exchange(jobs_on[gpu_of[r]], jobs_on[gpu_of[r]] + pieces);
-  }
-  std::vector<DeviceScores> scores;
-  for (std::size_t p = 0; p < jobs_on.size(); ++p)
-    scores.emplace_back(device_, static_cast<int>(p), jobs_on[p]);
-  std::vector<gpu::Job<Real>> jobs;
-  const auto size = [&](std::size_t piece) {
-    return std::min<std::size_t>(kEvaluationBatch, count - piece * kEvaluationBatch);
-  };
-  for (std::size_t r = 0; r < requests.size(); ++r)
-    for (std::size_t i = 0; i < pieces; ++i)
-      jobs.push_back({.parameters = const_cast<Real*>(
-                          requests[r].parameters),  // Pass::evaluate only reads them
-                      .samples = evaluated_.data() + i * kEvaluationBatch,
-                      .batch = static_cast<int>(size(i)),
-                      .loss = scores[gpu_of[r]].device_losses.get() + place[r] + i,
-                      .hits = scores[gpu_of[r]].device_hits.get() + place[r] + i});
-  device_.train(task(evaluation_), gpu::Pass::evaluate, jobs);
-  for (DeviceScores& some : scores) some.download(device_);
+  std::vector<ScoreRequest<Real>> models;
+  for (const EvaluateRequest<Real>& request : requests)
+    models.push_back({request.parameters, pieces, {}});
+  if (worker_)
+    for (ScoreRequest<Real>& model : models) worker_->score(task(evaluation_), model);
+  else score<Real>(device_, task(evaluation_), models);
   for (std::size_t r = 0; r < requests.size(); ++r) {
     double loss = 0;
     std::int64_t right = 0;
-    for (std::size_t i = 0; i < pieces; ++i) {
-      loss += scores[gpu_of[r]].losses[place[r] + i] * static_cast<double>(size(i));
-      right += scores[gpu_of[r]].hits[place[r] + i];
+    for (std::size_t i = 0; i < pieces.size(); ++i) {
+      loss += models[r].scores[i].loss * static_cast<double>(pieces[i].size());
+      right += models[r].scores[i].hits;
     }
-    const double samples = static_cast<double>(count);
+    const auto samples = static_cast<double>(count);
     const bool classifies = request_.data->classes > 0;
     requests[r].result = {.loss = loss / samples,
                           .accuracy = classifies ? static_cast<double>(right) / samples
@@ -304,32 +305,16 @@ void DeviceLearner<Real>::evaluate(std::span<EvaluateRequest<Real>> requests) {
 
 template <class Real>
 void DeviceLearner<Real>::batch_loss(std::span<LossRequest<Real>> requests) {
-  samples_.clear();
-  std::vector<std::size_t> gpu_of, jobs_on(static_cast<std::size_t>(device_.gpu_count())), place;
+  GOSSAMER_CHECK(!worker_, "rules that measure losses take whole models");
+  std::vector<std::vector<std::uint32_t>> batches;
+  std::vector<ScoreRequest<Real>> models;
   for (const LossRequest<Real>& request : requests) {
     const auto batch = orders_.at(static_cast<std::size_t>(request.peer))->batch(request.step);
-    samples_.insert(samples_.end(), batch.begin(), batch.end());
-    gpu_of.push_back(static_cast<std::size_t>(device_.gpu_of(request.parameters)));
-    place.push_back(jobs_on[gpu_of.back()]++);
+    batches.emplace_back(batch.begin(), batch.end());
+    models.push_back({request.parameters, {batches.back()}, {}});
   }
-  std::vector<DeviceScores> scores;
-  for (std::size_t p = 0; p < jobs_on.size(); ++p)
-    scores.emplace_back(device_, static_cast<int>(p), jobs_on[p]);
-  std::vector<gpu::Job<Real>> jobs;
-  const std::uint32_t* samples = samples_.data();
-  for (std::size_t r = 0; r < requests.size(); ++r) {
-    const int batch = orders_[static_cast<std::size_t>(requests[r].peer)]->batch_size();
-    jobs.push_back({.parameters = const_cast<Real*>(requests[r].parameters),  // as in evaluate()
-                    .samples = samples,
-                    .batch = batch,
-                    .loss = scores[gpu_of[r]].device_losses.get() + place[r],
-                    .hits = scores[gpu_of[r]].device_hits.get() + place[r]});
-    samples += batch;
-  }
-  device_.train(task(training_), gpu::Pass::evaluate, jobs);
-  for (DeviceScores& some : scores) some.download(device_);
-  for (std::size_t r = 0; r < requests.size(); ++r)
-    requests[r].loss = scores[gpu_of[r]].losses[place[r]];
+  score<Real>(device_, task(training_), models);
+  for (std::size_t r = 0; r < requests.size(); ++r) requests[r].loss = models[r].scores[0].loss;
 }
 
 /// The parts of a model, for microbatches of batches of up to `batch` samples.
@@ -341,11 +326,29 @@ Result<std::shared_ptr<const SplitModel>> make_split(const LearnerRequest& reque
   return std::make_shared<const SplitModel>(std::move(split));
 }
 
+/// For evaluations too, the model is cut where `split` cuts it.
+template <class Real>
+Result<std::unique_ptr<ReplicaWorker<Real>>> make_worker(const SplitModel& split,
+                                                         const SplitOptions& options,
+                                                         const CompiledModel& evaluation,
+                                                         Worker<Real> worker,
+                                                         gpu::BasicDevice<Real>& device) {
+  SplitOptions whole = options;
+  whole.microbatches = 1;
+  whole.cuts.clear();
+  for (std::size_t p = 1; p < split.parts().size(); ++p)
+    whole.cuts.push_back(split.parts()[p].first);
+  GOSSAMER_TRY(SplitModel evaluated, SplitModel::make(evaluation, whole, int{kEvaluationBatch}));
+  return std::make_unique<ReplicaWorker<Real>>(worker, split, std::move(evaluated), options,
+                                               device);
+}
+
 }  // namespace
 
 template <class Real>
 Result<std::unique_ptr<Learner<Real>>> make_learner(LearnerRequest request,
-                                                    gpu::BasicDevice<Real>& device) {
+                                                    gpu::BasicDevice<Real>& device,
+                                                    Worker<Real> worker) {
   GOSSAMER_CHECK(request.data != nullptr, "a learner has data");
   const Dataset& data = *request.data;
   GOSSAMER_TRY_STATUS(check_request(request));
@@ -357,15 +360,25 @@ Result<std::unique_ptr<Learner<Real>>> make_learner(LearnerRequest request,
   GOSSAMER_TRY(CompiledModel training,
                CompiledModel::compile(request.model, context, static_cast<int>(batch)));
   GOSSAMER_TRY(CompiledModel evaluation,
-               CompiledModel::compile(request.model, context, kEvaluationBatch));
+               CompiledModel::compile(request.model, context, int{kEvaluationBatch}));
   GOSSAMER_TRY(auto split, make_split(request, training, static_cast<int>(batch)));
+  std::unique_ptr<ReplicaWorker<Real>> replica_worker;
+  const ModelPart* part = nullptr;
+  if (worker.links != nullptr) {
+    GOSSAMER_CHECK(split != nullptr, "a worker holds a part of a model that is cut");
+    part = &split->parts().at(static_cast<std::size_t>(worker.part));
+    GOSSAMER_TRY(replica_worker, make_worker(*split, request.split, evaluation, worker, device));
+  }
   return std::unique_ptr<Learner<Real>>(std::make_unique<DeviceLearner<Real>>(
-      std::move(request), std::move(training), std::move(evaluation), std::move(split), device));
+      std::move(request), std::move(training), std::move(evaluation), std::move(split),
+      std::move(replica_worker), part, device));
 }
 
 template Result<std::unique_ptr<Learner<float>>> make_learner(LearnerRequest,
-                                                              gpu::BasicDevice<float>&);
+                                                              gpu::BasicDevice<float>&,
+                                                              Worker<float>);
 template Result<std::unique_ptr<Learner<double>>> make_learner(LearnerRequest,
-                                                               gpu::BasicDevice<double>&);
+                                                               gpu::BasicDevice<double>&,
+                                                               Worker<double>);
 
 }  // namespace gossamer::train

@@ -16,6 +16,7 @@
 #include "train/optimizer.hpp"
 #include "train/shards.hpp"
 #include "train/split/split_model.hpp"
+#include "train/split/worker_links.hpp"
 
 namespace gossamer::train {
 
@@ -92,7 +93,8 @@ template <class Real>
 class Learner {
  public:
   virtual ~Learner() = default;
-  virtual std::size_t parameters() const = 0;  ///< d
+  virtual std::size_t parameters()
+      const = 0;  ///< d; of a worker in a process of its own, its part's
   /// The tensors of a row, in order.
   virtual const std::vector<ParameterBlock>& blocks() const = 0;
   /// Starting parameters of `peer`, in host memory (He et al. 2015 for relu, Glorot and Bengio 2010
@@ -124,11 +126,13 @@ class Learner {
   virtual std::shared_ptr<const SplitModel> split() const = 0;
 };
 
-/// The learner of `request.shards.size()` peers on `device`, which outlives it. Errors (invalid):
-/// data, shards and model that do not fit each other; a cut model with private gradients, or with
-/// data that add noise to gradients. Real: float or double.
+/// The learner of `request.shards.size()` peers on `device`, which outlives it. With
+/// `worker.links`, which outlive it, its rows are of that worker's part, and it throws WorkerLost.
+/// Errors (invalid): data, shards and model that do not fit each other; a cut model with private
+/// gradients, or with data that add noise to gradients. Real: float or double.
 template <class Real>
 Result<std::unique_ptr<Learner<Real>>> make_learner(LearnerRequest request,
-                                                    gpu::BasicDevice<Real>& device);
+                                                    gpu::BasicDevice<Real>& device,
+                                                    Worker<Real> worker = {});
 
 }  // namespace gossamer::train

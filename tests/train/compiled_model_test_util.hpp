@@ -13,10 +13,17 @@
 #include "base/rows.hpp"
 #include "gpu/cpu_device.hpp"
 #include "train/graph/compiled_model.hpp"
+#include "train/split/split_model.hpp"
 
 namespace gossamer::train {
 
 inline constexpr std::uint64_t kTestSeed = 7;
+
+inline SplitModel split_of(const CompiledModel& model, const SplitOptions& options, int batch) {
+  auto split = SplitModel::make(model, options, batch);
+  if (!split.ok()) FAIL(split.error().message);
+  return std::move(split).value();
+}
 
 /// Samples of normal features with random labels and targets.
 struct TestTable {

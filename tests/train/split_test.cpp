@@ -18,12 +18,6 @@ bool same_bits(const std::vector<Real>& a, const std::vector<Real>& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(Real)) == 0;
 }
 
-SplitModel split_of(const CompiledModel& model, const SplitOptions& options, int batch) {
-  auto split = SplitModel::make(model, options, batch);
-  if (!split.ok()) FAIL(split.error().message);
-  return std::move(split).value();
-}
-
 /// The gradient of a cut model has the bits of that of the whole one, as has the loss.
 template <class Real>
 void check_same_gradient(Bench& bench, const SplitOptions& options) {

@@ -128,6 +128,7 @@ void run_part(const Task& task, const PartJob<Real>& job, PartPass pass) {
        true, sums);
   *job.loss_sum = sums.loss;
   if (job.last) *job.loss += sums.loss / job.whole_batch;
+  if (job.hits != nullptr) *job.hits += sums.hits;
 }
 
 template void run_part(const Task&, const PartJob<float>&, PartPass);

@@ -7,11 +7,13 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <set>
 
 #include "base/hash.hpp"
 #include "peer/config/config_json.hpp"
 #include "peer/log/log_records.hpp"
 #include "peer/log/open_participants.hpp"
+#include "peer/log/part_logs.hpp"
 #include "peer/log/recorder.hpp"
 #include "peer/log/resolved_config.hpp"
 #include "peer/log/run_files.hpp"
@@ -27,11 +29,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Checks that the logs belong to one run and contain each node at most once. Returns the peers
-/// without a log.
-Result<std::vector<int>> peers_without_log(const fs::path& folder,
+/// Checks that the logs belong to the run of the first log and contain each node at most once.
+/// Returns the peers without a log.
+Result<std::vector<int>> peers_without_log(const fs::path& folder, const ProcessLog& first,
                                            const std::vector<ProcessLog>& logs) {
-  const ProcessLog& first = logs.front();
   const Json &run_id = first.header.at("run_id"), &time = first.header.at("time");
   const bool one_node = first.header.at("config").at("algorithm").at("kind") == "centralized";
   std::vector<int> seen(static_cast<std::size_t>(first.peers + first.servers));
@@ -94,10 +95,10 @@ Status check_same_config(const Config& written, const fs::path& resolved,
   return {};
 }
 
-/// The final rows of all peers, and of a server that holds the whole model, by node.
-Result<std::map<int, std::vector<float>>> read_rows(const Setup& setup,
-                                                    const std::vector<ProcessLog>& logs) {
-  std::map<int, std::vector<float>> rows;
+/// Appends what the processes have of the final rows of all peers, and of a server that holds the
+/// whole model, by node.
+Status read_rows(const Setup& setup, const std::vector<ProcessLog>& logs,
+                 std::map<int, std::vector<float>>& rows) {
   for (const ProcessLog& log : logs) {
     const fs::path path =
         log.path.parent_path() / fmt::format("final-{}.safetensors", log.lowest_peer);
@@ -110,20 +111,30 @@ Result<std::map<int, std::vector<float>>> read_rows(const Setup& setup,
     for (std::size_t i = 0; i < log.models.size(); ++i) {
       const int peer = log.models[i];
       const std::string prefix = tensor_prefix(setup, peer) + ".";
-      std::vector<float>& row = rows[peer];
+      std::vector<float> row;
       for (const Tensor& tensor : file.tensors)  // the order of the file is that of the row
         if (tensor.name.starts_with(prefix))
           row.insert(row.end(), tensor.values.begin(), tensor.values.end());
-      if (row.size() != setup.parameters)
+      if (const Json& length = log.header.at("parameters"); row.size() != length)
         return data_error(fmt::format("{} contains {} values of {} {}, not {}", path.string(),
                                       row.size(), setup.is_server(peer) ? "server" : "peer", peer,
-                                      setup.parameters));
+                                      text_of(length)));
       if (row_hashes.at(i) != hash_hex(row))
         return data_error(fmt::format(
             "{} is damaged: the hash of the parameters of {} {} differs from the one in {}",
             path.string(), setup.is_server(peer) ? "server" : "peer", peer, log.path.string()));
+      rows[peer].insert(rows[peer].end(), row.begin(), row.end());
     }
   }
+  return {};
+}
+
+/// The final rows, put together from those of the parts.
+Result<std::map<int, std::vector<float>>> read_rows(
+    const Setup& setup, const std::vector<std::vector<ProcessLog>>& parts) {
+  std::map<int, std::vector<float>> rows;
+  for (const std::vector<ProcessLog>& logs : parts)
+    GOSSAMER_TRY_STATUS(read_rows(setup, logs, rows));
   return rows;
 }
 
@@ -181,6 +192,19 @@ RunTotals totals_of(const std::vector<ProcessLog>& logs) {
   return totals;
 }
 
+/// Each worker of a replica sends bytes of its own, and all of them take the same steps.
+RunTotals totals_of(const std::vector<std::vector<ProcessLog>>& parts) {
+  RunTotals totals = totals_of(parts.front());
+  for (std::size_t p = 1; p < parts.size(); ++p) {
+    const RunTotals of_part = totals_of(parts[p]);
+    totals.bytes_sent += of_part.bytes_sent;
+    totals.wall_seconds = std::max(totals.wall_seconds, of_part.wall_seconds);
+    totals.rounds = std::min(totals.rounds, of_part.rounds);
+    if (totals.reason == "finished") totals.reason = of_part.reason;
+  }
+  return totals;
+}
+
 /// Of what was trained on a program's model or on data that are not here: the tensors of its first
 /// peer, without training.
 Result<std::shared_ptr<Workload>> recorded_workload(const ProcessLog& log, std::uint64_t seed) {
@@ -214,12 +238,13 @@ bool has_own_data_and_tests(const Config& config) {
 }
 
 /// The configuration that the processes ran with, but for what `overrides` set.
-Result<Config> read_config(const std::vector<ProcessLog>& logs,
+Result<Config> read_config(const std::vector<std::vector<ProcessLog>>& parts,
                            const std::vector<Override>& overrides) {
-  const ProcessLog& first = logs.front();
+  const ProcessLog& first = parts.front().front();
   const std::string path = resolved_path(first.path.parent_path(), first.lowest_peer).string();
   GOSSAMER_TRY(const Config written, load_config(path, {}));
-  GOSSAMER_TRY_STATUS(check_same_config(written, path, logs));
+  for (const std::vector<ProcessLog>& logs : parts)
+    GOSSAMER_TRY_STATUS(check_same_config(written, path, logs));
   GOSSAMER_TRY(Config config, load_config(path, overrides));
   if (config.shared_hash() == written.shared_hash() && config.run_id() == written.run_id())
     return config;
@@ -228,10 +253,10 @@ Result<Config> read_config(const std::vector<ProcessLog>& logs,
 }
 
 /// Rebuilds the setup that the processes ran with, on the CPU; `open`: the participants of an open
-/// run. Where the data are the peers' own, it is that of a process without peers, which knows the
-/// test samples and the agreed scales.
-Result<Setup> read_setup(const std::vector<ProcessLog>& logs, Config config,
-                         const std::optional<topology::Participants>& open) {
+/// run. `parameters`: of a whole model, by the logs. Where the data are the peers' own, it is that
+/// of a process without peers, which knows the test samples and the agreed scales.
+Result<Setup> read_setup(const std::vector<ProcessLog>& logs, std::uint64_t parameters,
+                         Config config, const std::optional<topology::Participants>& open) {
   const ProcessLog& first = logs.front();
   config.local.device = "cpu";  // whatever device the peers used
   const RunOptions run = config.run;
@@ -256,11 +281,11 @@ Result<Setup> read_setup(const std::vector<ProcessLog>& logs, Config config,
     setup.workload->agree(shards);
   }
   for (const ProcessLog& log : logs)
-    if (log.header.at("parameters") != setup.parameters || log.peers != setup.config.run.peers ||
+    if (parameters != setup.parameters || log.peers != setup.config.run.peers ||
         log.servers != setup.servers())
       return data_error(fmt::format(
           "{}:1: parameters, peers and servers are {}, {} and {}, but by {} they are {}, {} and {}",
-          log.path.string(), text_of(log.header.at("parameters")), log.peers, log.servers,
+          log.path.string(), parameters, log.peers, log.servers,
           resolved_path(first.path.parent_path(), first.lowest_peer).string(), setup.parameters,
           setup.config.run.peers, setup.servers()));
   return setup;
@@ -277,19 +302,34 @@ Result<Json> collect(const fs::path& folder, const std::vector<Override>& overri
     return data_error(
         fmt::format("no log in {} has an end record, for example {}: no process survived",
                     folder.string(), example.string()));
-  GOSSAMER_TRY(const std::vector<int> missing, peers_without_log(folder, logs));
-  GOSSAMER_TRY(const Config config, read_config(logs, overrides));
+  GOSSAMER_TRY(auto parts, logs_by_part(folder, std::move(logs)));
+  std::set<int> without;
+  for (const std::vector<ProcessLog>& some : parts) {
+    GOSSAMER_TRY(const std::vector<int> of_part,
+                 peers_without_log(folder, parts.front().front(), some));
+    without.insert(of_part.begin(), of_part.end());
+  }
+  GOSSAMER_TRY(const Config config, read_config(parts, overrides));
+  const std::vector<int> missing(without.begin(), without.end());
+  leave_out(parts, missing);
+  const std::vector<ProcessLog>& first = parts.front();
+  if (first.empty())
+    return data_error(
+        fmt::format("in {} no replica has the files of all its workers", folder.string()));
   std::optional<topology::Participants> open;
   if (config.run.open) {
-    GOSSAMER_TRY(open, open_participants(config.run, logs));
+    GOSSAMER_TRY(open, open_participants(config.run, first));
   }
-  RunTotals totals = totals_of(logs);
+  RunTotals totals = totals_of(parts);
   for (const int peer : missing)
     (took_part(peer, open) ? totals.lost_peers : totals.unseen_peers).push_back(peer);
   if (!totals.lost_peers.empty() && !survivors)
-    return files_missing(folder, totals.lost_peers, logs.front().peers);
-  GOSSAMER_TRY(const Setup setup, read_setup(logs, config, open));
-  GOSSAMER_TRY(const auto rows, read_rows(setup, logs));
+    return files_missing(folder, totals.lost_peers, config.run.peers);
+  std::uint64_t parameters = 0;
+  for (const std::vector<ProcessLog>& some : parts)
+    parameters += some.front().header.at("parameters").get<std::uint64_t>();
+  GOSSAMER_TRY(const Setup setup, read_setup(first, parameters, config, open));
+  GOSSAMER_TRY(const auto rows, read_rows(setup, parts));
   RowViews views;
   for (const auto& [peer, row] : rows)
     if (!setup.is_server(peer)) views.emplace_back(row);

@@ -10,6 +10,7 @@
 
 #include "base/id_list.hpp"
 #include "base/printable.hpp"
+#include "train/split/options.hpp"
 
 namespace gossamer::peer {
 namespace {
@@ -296,6 +297,11 @@ Problem check_header(const Json& record) {
              peers = record.at("peers").get<std::uint64_t>();
   const auto servers = record.at("servers").get<std::uint64_t>();
   if (servers > kMaxPeers) return fmt::format("servers: {} is more than {}", servers, kMaxPeers);
+  if (const auto part = record.find("part");
+      part != record.end() && (!part->is_number_unsigned() ||
+                               part->get<std::uint64_t>() >= train::SplitOptions::kMostLayers))
+    return fmt::format("part: {} is not one of {} parts", text_of(*part),
+                       train::SplitOptions::kMostLayers);
   if (last >= peers + servers)
     return fmt::format("hosted: there is no node {} in a network of {} peers and {} servers", last,
                        peers, servers);

@@ -135,6 +135,7 @@ Json Recorder::header_of(const std::string& clock) const {
   header["servers"] = setup_.servers();
   header["hosted"] = hosted_;
   header["parameters"] = setup_.parameters;
+  if (setup_.part) header["part"] = *setup_.part;
   header["device"] = setup_.device->description();
   header["time"] = clock;
   header["started"] = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));

@@ -30,6 +30,7 @@ Problem read_header(ProcessLog& log, Json record) {
   if (Problem problem = check_header(record)) return problem;
   log.peers = record.at("peers").get<int>();
   log.servers = record.at("servers").get<int>();
+  log.part = record.value("part", 0);
   log.hosted = record.at("hosted").get<std::vector<int>>();
   for (int node : log.hosted)
     if (node < log.peers || log.servers == 1) log.models.push_back(node);

@@ -21,8 +21,9 @@ struct ProcessLog {
   std::filesystem::path path;
   std::uint64_t bytes = 0;  ///< of the complete lines read so far
   Json header;
-  int peers = 0;              ///< of the network, 1 to 65,535
-  int servers = 0;            ///< of the network; their ids follow those of the peers
+  int peers = 0;    ///< of the network, 1 to 65,535
+  int servers = 0;  ///< of the network; their ids follow those of the peers
+  int part = 0;     ///< of the model, that this process holds of it; 0 too where it is whole
   std::vector<int> hosted;    ///< peers and servers of this process, ascending
   std::vector<int> models;    ///< those of `hosted` whose rows are in the final parameters
   std::vector<Json> records;  ///< after the header, without an incomplete last line

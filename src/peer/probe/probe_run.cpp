@@ -36,13 +36,6 @@ Status check_size(const Setup& setup, const std::vector<int>& hosted) {
   return {};
 }
 
-Result<std::unique_ptr<topology::MixingSchedule>> all_pairs(int nodes) {
-  topology::ScheduleRequest request;
-  request.kind = "complete";
-  request.context.peers = nodes;
-  return topology::make_schedule(request);
-}
-
 }  // namespace
 
 Config probe_config(Config config) {
@@ -75,9 +68,9 @@ ProbeRun::ProbeRun(const Setup& setup, const ProbeRequest& request,
       compute_(scheduler_, executor_, device_, nullptr, gossip::StepTimes{}),
       group_(group_request(), *this, [this](Error error) { abort(std::move(error)); }),
       step_timer_(setup, request.hosted),
-      thread_(scheduler_, *setup.device, [this](const std::string& what) {
-        abort({ErrorKind::internal,
-               fmt::format("computing on {} failed: {}", setup_.device->description(), what)});
+      thread_(scheduler_, *setup.device, [this](const Error& error) {
+        abort({ErrorKind::internal, fmt::format("computing on {} failed: {}",
+                                                setup_.device->description(), error.message)});
       }) {
   algorithm_.plan.on_error = [this](const Error& error) { abort(error); };
   algorithm_.on_result = [this](const std::vector<ProcessMeasurement>& measured) {

@@ -6,12 +6,14 @@
 #include <exception>
 #include <functional>
 #include <mutex>
-#include <string>
 #include <thread>
+#include <utility>
 
+#include "base/result.hpp"
 #include "gossip/compute.hpp"
 #include "gpu/device.hpp"
 #include "net/io/real_scheduler.hpp"
+#include "train/split/worker_links.hpp"
 
 namespace gossamer::peer {
 
@@ -20,10 +22,11 @@ namespace gossamer::peer {
 /// The destructor waits for the current task and drops the others.
 class ComputeThread final : public gossip::Executor {
  public:
-  /// `on_failure` is called on the scheduler's thread with the message of an exception that a task
-  /// threw. No further task runs after that.
+  /// `on_failure` is called on the scheduler's thread with what a task threw: lost_peer for
+  /// train::WorkerLost, and internal for any other exception, whose message it has. No further task
+  /// runs after that.
   ComputeThread(net::RealScheduler& scheduler, gpu::Memory& device,
-                std::function<void(std::string)> on_failure)
+                std::function<void(Error)> on_failure)
       : scheduler_(scheduler),
         device_(device),
         on_failure_(std::move(on_failure)),
@@ -58,12 +61,19 @@ class ComputeThread final : public gossip::Executor {
     try {
       task.work();
       device_.finish();
+    } catch (const train::WorkerLost& lost) {
+      report({ErrorKind::lost_peer, lost.what()});
+      return false;
     } catch (const std::exception& failure) {
-      scheduler_.post_external([this, what = std::string(failure.what())] { on_failure_(what); });
+      report({ErrorKind::internal, failure.what()});
       return false;
     }
     scheduler_.post_external(std::move(task.done));
     return true;
+  }
+
+  void report(Error error) {
+    scheduler_.post_external([this, error = std::move(error)] { on_failure_(error); });
   }
 
   void serve() {
@@ -82,7 +92,7 @@ class ComputeThread final : public gossip::Executor {
 
   net::RealScheduler& scheduler_;
   gpu::Memory& device_;
-  std::function<void(std::string)> on_failure_;
+  std::function<void(Error)> on_failure_;
   std::mutex mutex_;
   std::condition_variable wake_;
   std::deque<Task> tasks_;

@@ -21,6 +21,8 @@ Status check_addresses(const Setup& setup) {
 net::Identity identity_of(const Setup& setup) {
   net::Identity identity;
   identity.run_id = setup.config.run_id();
+  if (setup.part)
+    identity.run_id += fmt::format("-part{}of{}", *setup.part, setup.config.model.split.layers);
   identity.peers = setup.nodes();
   identity.topology = fmt::format("{} {}", setup.config.topology.kind, setup.schedule->hash());
   identity.model = fmt::format("{} {}", setup.config.model.kind, setup.model_hash());
@@ -39,6 +41,13 @@ std::vector<std::pair<int, int>> pairs_of(const gossip::Algorithm& algorithm,
     for (int there : algorithm.partners(here, schedule))
       if (!std::binary_search(hosted.begin(), hosted.end(), there)) pairs.emplace_back(here, there);
   return pairs;
+}
+
+Result<std::unique_ptr<topology::MixingSchedule>> all_pairs(int nodes) {
+  topology::ScheduleRequest request;
+  request.kind = "complete";
+  request.context.peers = nodes;
+  return topology::make_schedule(request);
 }
 
 Error for_others(Error error, const std::vector<int>& hosted) {

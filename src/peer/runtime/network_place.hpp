@@ -2,6 +2,7 @@
 // how its errors read there.
 #pragma once
 
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -21,6 +22,10 @@ net::Identity identity_of(const Setup& setup);
 std::vector<std::pair<int, int>> pairs_of(const gossip::Algorithm& algorithm,
                                           const topology::MixingSchedule& schedule,
                                           const std::vector<int>& hosted);
+
+/// The graph of a network in which every two of `nodes` nodes have a link: of one that measures,
+/// and of the workers of a replica.
+Result<std::unique_ptr<topology::MixingSchedule>> all_pairs(int nodes);
 
 /// The error as other processes report it: trouble with the files of this machine is trouble of
 /// this peer.

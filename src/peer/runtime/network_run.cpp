@@ -57,11 +57,11 @@ NetworkRun::NetworkRun(const Setup& setup, const NetworkRunRequest& request, Sta
       pairs_(pairs_of(*setup.algorithm, *setup.schedule, request.hosted)) {
   shared_memory_ = setup.share_rows();  // before the rows are allocated
   startup_.recorder().on_progress = request.on_progress;
-  thread_ =
-      std::make_unique<ComputeThread>(scheduler_, *setup.device, [this](const std::string& what) {
-        fail({ErrorKind::internal,
-              fmt::format("computing on {} failed: {}", setup_.device->description(), what)});
-      });
+  thread_ = std::make_unique<ComputeThread>(scheduler_, *setup.device, [this](const Error& error) {
+    if (error.kind == ErrorKind::lost_peer) return withdraw(error);
+    fail({ErrorKind::internal,
+          fmt::format("computing on {} failed: {}", setup_.device->description(), error.message)});
+  });
   host_ = std::make_unique<Host>(setup, scheduler_, *thread_, startup_.recorder(), host_request());
   if (!setup.device->host_accessible())
     staging_ = std::make_unique<Staging>(*setup.device, host_->group().exchange(), staging_hooks());
@@ -178,7 +178,12 @@ Status NetworkRun::make_network() {
         scheduler_, members,
         [this](net::MemberList list) { network_->set_members(std::move(list)); }, request_.message);
   if (request_.stop.stop_possible())
-    on_stop_.emplace(request_.stop, [this] { scheduler_.post_external([this] { withdraw(); }); });
+    on_stop_.emplace(request_.stop, [this] {
+      scheduler_.post_external([this] {
+        withdraw({ErrorKind::interrupted, fmt::format("peer {} was stopped by its program",
+                                                      fmt::join(request_.hosted, ", "))});
+      });
+    });
   else scheduler_.on_interrupt([this](int signal) { on_signal(signal); });
   return {};
 }
@@ -303,6 +308,7 @@ void NetworkRun::train(Start start) {
 
 /// Writes the final record. A run that did not begin leaves nothing.
 Status NetworkRun::finish(bool began) {
+  if (host_->error()) setup_.workload->interrupt();
   thread_.reset();  // a run that ended early may compute a step, which writes the rows read below
   if (staging_) staging_->close();
   Recorder& recorder = startup_.recorder();
@@ -368,9 +374,7 @@ void NetworkRun::leave_for_good() {
 
 /// Closes the connections without a word where the others continue after a loss; else they are
 /// notified.
-void NetworkRun::withdraw() {
-  Error error{ErrorKind::interrupted,
-              fmt::format("peer {} was stopped by its program", fmt::join(request_.hosted, ", "))};
+void NetworkRun::withdraw(Error error) {
   if (!setup_.tolerates_peer_loss()) return fail(std::move(error));
   withdrawn_ = true;
   host_->fail(std::move(error));

@@ -90,7 +90,7 @@ class NetworkRun {
   void fail(Error error);
   void on_signal(int signal);
   void leave_for_good();
-  void withdraw();
+  void withdraw(Error error);
   void report_refused() const;
   Pairs connected(Pairs pairs) const;
   bool was_never_whole() const;

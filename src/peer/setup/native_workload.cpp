@@ -68,12 +68,13 @@ class NativeWorkload final : public Workload {
  public:
   NativeWorkload(WorkloadSpec spec, std::shared_ptr<train::Dataset> data,
                  std::unique_ptr<train::Learner<float>> learner,
-                 std::unique_ptr<train::Learner<float>> backdoor_test, gpu::Device& device,
-                 int peers)
+                 std::unique_ptr<train::Learner<float>> backdoor_test,
+                 train::WorkerLinks<float>* links, gpu::Device& device, int peers)
       : spec_(std::move(spec)),
         data_(std::move(data)),
         standardised_features_(data_->unscaled.empty() ? 0 : data_->feature_count()),
         device_(device),
+        links_(links),
         learner_(std::move(learner)),
         backdoor_test_(std::move(backdoor_test)) {
     if (spec_.privacy) account_.emplace(*spec_.privacy, peers);
@@ -117,6 +118,9 @@ class NativeWorkload final : public Workload {
            hash_hex(std::as_bytes(std::span(spec_.data->labels))) +
            hash_hex(std::as_bytes(std::span(spec_.data->targets)));
   }
+  void interrupt() override {
+    if (links_ != nullptr) links_->close();
+  }
   void set_one_at_a_time(bool one_at_a_time) override {
     trainer_->set_one_at_a_time(one_at_a_time);
   }
@@ -141,6 +145,7 @@ class NativeWorkload final : public Workload {
   std::shared_ptr<train::Dataset> data_;  // of the learner, which copies what it is told to refresh
   std::size_t standardised_features_;     // the same in all processes
   gpu::Device& device_;
+  train::WorkerLinks<float>* links_;  ///< null: no worker is elsewhere
   std::unique_ptr<train::Learner<float>> learner_;
   std::unique_ptr<train::Learner<float>> backdoor_test_;  ///< null: the run has no backdoor
   std::optional<PrivacyAccount> account_;
@@ -149,11 +154,9 @@ class NativeWorkload final : public Workload {
 
 }  // namespace
 
-Result<std::shared_ptr<Workload>> make_native_workload(const Config& config,
-                                                       const gossip::Algorithm& algorithm,
-                                                       gpu::Device& device,
-                                                       std::span<const int> hosted,
-                                                       const gossip::AttackPlan& attack) {
+Result<std::shared_ptr<Workload>> make_native_workload(
+    const Config& config, const gossip::Algorithm& algorithm, gpu::Device& device,
+    std::span<const int> hosted, const gossip::AttackPlan& attack, train::Worker<float> worker) {
   train::DatasetContext data_context{config.run.peers, config.run.seed};
   data_context.own = config.shards.partition == "own";
   data_context.validation = config.shards.validation;
@@ -191,15 +194,15 @@ Result<std::shared_ptr<Workload>> make_native_workload(const Config& config,
   }
   const train::PrivacyOptions privacy = request.optimizer.privacy;
   const train::OptimizerOptions optimizer = request.optimizer;
-  GOSSAMER_TRY(auto learner, train::make_learner<float>(std::move(request), device));
+  GOSSAMER_TRY(auto learner, train::make_learner<float>(std::move(request), device, worker));
   if (optimizer.rule.kind == gpu::UpdateRule::Kind::muon)
     learner = train::make_muon_learner(std::move(learner), optimizer, device);
   WorkloadSpec spec = spec_of(config, *learner, data);
   spec.model_text = model_text;
   if (privacy.on()) spec.privacy = privacy;
-  const auto workload =
-      std::make_shared<NativeWorkload>(std::move(spec), data, std::move(learner),
-                                       std::move(backdoor_test), device, config.run.peers);
+  const auto workload = std::make_shared<NativeWorkload>(std::move(spec), data, std::move(learner),
+                                                         std::move(backdoor_test), worker.links,
+                                                         device, config.run.peers);
   const bool all_here = data_context.hosted.size() == static_cast<std::size_t>(config.run.peers);
   if (data->own && (all_here || config.run.open)) workload->agree(data->own_shards);
   if (config.run.open) data->own_shards.clear();  // no process has to know those of others

@@ -20,6 +20,7 @@ Result<std::shared_ptr<Workload>> make_native_workload(const Config& config,
                                                        const gossip::Algorithm& algorithm,
                                                        gpu::Device& device,
                                                        std::span<const int> hosted,
-                                                       const gossip::AttackPlan& attack);
+                                                       const gossip::AttackPlan& attack,
+                                                       train::Worker<float> worker = {});
 
 }  // namespace gossamer::peer

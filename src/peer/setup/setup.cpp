@@ -24,7 +24,8 @@ namespace {
 
 /// The workload that the configuration asks for, or the caller's.
 Result<std::shared_ptr<Workload>> make_workload(const Setup& setup, const std::vector<int>& hosted,
-                                                std::shared_ptr<Workload> external) {
+                                                std::shared_ptr<Workload> external,
+                                                train::Worker<float> worker) {
   const Config& config = setup.config;
   GOSSAMER_TRY_STATUS(check_privacy({config, *setup.algorithm, setup.rule}));
   GOSSAMER_TRY_STATUS(check_external(setup, external.get()));
@@ -39,7 +40,8 @@ Result<std::shared_ptr<Workload>> make_workload(const Setup& setup, const std::v
                           config.algorithm.kind));
   if (external) return external;
   if (!needs.trainer) return make_untrained_workload(needs.row_length, config.run.seed);
-  return make_native_workload(config, *setup.algorithm, *setup.device, hosted, setup.attack);
+  return make_native_workload(config, *setup.algorithm, *setup.device, hosted, setup.attack,
+                              worker);
 }
 
 }  // namespace
@@ -105,7 +107,8 @@ topology::ScheduleRequest schedule_request(const Config& config,
   return request;
 }
 
-Result<Setup> make_setup(Config config, LocalRank local_rank, std::shared_ptr<Workload> workload) {
+Result<Setup> make_setup(Config config, LocalRank local_rank, std::shared_ptr<Workload> workload,
+                         train::Worker<float> worker) {
   Setup setup;
   setup.config = std::move(config);
   const Config& settings = setup.config;
@@ -135,8 +138,9 @@ Result<Setup> make_setup(Config config, LocalRank local_rank, std::shared_ptr<Wo
   GOSSAMER_TRY(DeviceChoice choice, choose_device(settings.local, local_rank));
   setup.device = std::move(choice.device);
   setup.device_note = std::move(choice.note);
-  GOSSAMER_TRY(setup.workload, make_workload(setup, hosted, std::move(workload)));
+  GOSSAMER_TRY(setup.workload, make_workload(setup, hosted, std::move(workload), worker));
   setup.parameters = setup.workload->spec().parameters;
+  if (worker.links != nullptr) setup.part = worker.part;
   GOSSAMER_TRY_STATUS(check_optimizer(setup));
   GOSSAMER_TRY_STATUS(check_data_weights(setup));
   GOSSAMER_TRY_STATUS(check_open_data(setup));
@@ -171,15 +175,15 @@ Status part_pages(net::NetOptions& options, const LocalRank& local_rank) {
 }  // namespace
 
 Result<Setup> make_network_setup(Config config, const std::vector<int>& hosted,
-                                 const Environment& environment,
-                                 std::shared_ptr<Workload> workload) {
+                                 const Environment& environment, std::shared_ptr<Workload> workload,
+                                 train::Worker<float> worker) {
   GOSSAMER_TRY_STATUS(add_addresses(config.net));
   GOSSAMER_TRY(const int nodes, node_count(config));
   net::expand_addresses(config.net, nodes);
   const LocalRank local_rank = find_local_rank(hosted, config.run.peers, config.net, environment);
   GOSSAMER_TRY_STATUS(check_network_attack(config));
   GOSSAMER_TRY_STATUS(part_pages(config.net, local_rank));
-  return make_setup(std::move(config), local_rank, std::move(workload));
+  return make_setup(std::move(config), local_rank, std::move(workload), worker);
 }
 
 }  // namespace gossamer::peer

@@ -40,6 +40,8 @@ struct Setup {
   std::string device_note;  ///< a message to print about the choice of the device; usually empty
   std::shared_ptr<Workload> workload;
   std::size_t parameters = 0;  ///< values in a row, d
+  std::optional<int> part;  ///< of a cut model, that this process holds of each replica; none: it
+                            ///< holds whole replicas
 
   /// Of the participants of round 0.
   const topology::TopologyReport& report() const { return reports.front(); }
@@ -91,16 +93,19 @@ topology::ScheduleRequest schedule_request(const Config& config,
 
 /// `local_rank`: this process among the processes that share the machine's GPUs; the default is one
 /// process that hosts all nodes. `workload`: what is trained where model.kind is "external", with
-/// rows in host memory; else null. Errors (invalid; data if a file is missing or damaged) say which
-/// settings do not fit together, and which would.
+/// rows in host memory; else null. `worker`: what this process holds of a cut model whose workers
+/// are in processes of their own; its links outlive the setup. Errors (invalid; data if a file is
+/// missing or damaged) say which settings do not fit together, and which would.
 Result<Setup> make_setup(Config config, LocalRank local_rank = {},
-                         std::shared_ptr<Workload> workload = nullptr);
+                         std::shared_ptr<Workload> workload = nullptr,
+                         train::Worker<float> worker = {});
 
 /// make_setup() for the process of a network that hosts the peers `hosted` (not empty, ascending):
 /// takes the addresses of net.members if net.peers has none, and finds the local rank. Errors too
 /// as of add_addresses().
 Result<Setup> make_network_setup(Config config, const std::vector<int>& hosted,
                                  const Environment& environment,
-                                 std::shared_ptr<Workload> workload = nullptr);
+                                 std::shared_ptr<Workload> workload = nullptr,
+                                 train::Worker<float> worker = {});
 
 }  // namespace gossamer::peer

@@ -89,6 +89,9 @@ class Workload {
   virtual std::string data_hash() const = 0;
   /// What the private gradients of the peers have spent; null: gradients are not private.
   virtual PrivacyAccount* privacy_account() { return nullptr; }
+  /// A call of the trainer that waits for other processes ends with train::WorkerLost, and so does
+  /// each later one. Thread: any.
+  virtual void interrupt() {}
   /// Trains peers one by one, so that the result of a peer does not depend on which other peers are
   /// ready at the same time.
   virtual void set_one_at_a_time(bool one_at_a_time) = 0;

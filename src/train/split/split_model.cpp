@@ -48,6 +48,10 @@ ModelPart make_part(const CompiledModel& model, std::size_t first, std::size_t l
       continue;
     }
     part.program.parameters += operation.parameters;
+    for (std::size_t b = 0; b < operation.blocks; ++b) {
+      part.blocks.push_back(model.blocks()[operation.first_block + b]);
+      part.blocks.back().offset -= part.row_begin;
+    }
     part.forward_flops += operation.forward_flops;
     part.backward_flops += operation.backward_flops;
   }

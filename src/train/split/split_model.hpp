@@ -17,6 +17,7 @@ namespace gossamer::train {
 struct ModelPart {
   gpu::Program program;  ///< its parameters begin at `row_begin` of the model's row
   std::size_t row_begin = 0;
+  std::vector<ParameterBlock> blocks = {};       ///< their offsets are from `row_begin`
   std::string first, last;                       ///< names of its first and last operation
   double forward_flops = 0, backward_flops = 0;  ///< of one sample
   std::size_t parameters() const { return program.parameters; }

@@ -44,6 +44,7 @@ ORDER = {
         "prediction",
         "watch",
         "runtime",
+        "replica",
         "leak",
         "probe",
         "benchmarks",

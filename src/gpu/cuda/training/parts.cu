@@ -32,7 +32,8 @@ void run_pass(StreamContext& context, const Task& task, PartPass pass, const Par
                       .samples = job.samples,
                       .batch = job.batch,
                       .weight = job.weight * share,
-                      .loss = job.loss};
+                      .loss = job.loss,
+                      .hits = job.hits};
   const std::span jobs(&own, 1);
   const auto plan =
       make_plan(context, PlanRequest<Real>{task, jobs, Pass::gradient, workspace, stride});

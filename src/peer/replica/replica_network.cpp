@@ -1,0 +1,200 @@
+#include "peer/replica/replica_network.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "peer/runtime/network_place.hpp"
+#include "peer/setup/credentials.hpp"
+
+namespace gossamer::peer {
+namespace {
+
+constexpr gossip::Round kRound = 0;
+constexpr int kMessageRow = 0;
+
+/// The key of a peer is that of all workers of its replica.
+net::MemberList workers_of(const net::MemberList& members, const WorkerPlace& worker, int parts) {
+  std::map<int, net::Member> workers;
+  if (const net::Member* replica = members.find(worker.replica))
+    for (int part = 0; part < parts; ++part) workers[part].keys = replica->keys;
+  return net::MemberList(std::move(workers));
+}
+
+}  // namespace
+
+std::vector<gossip::RowSpec> ReplicaExchange::rows(const topology::MixingSchedule&) const {
+  std::vector<gossip::RowSpec> rows(1);
+  rows[kMessageRow].name = "message";
+  rows[kMessageRow].survives = false;
+  return rows;
+}
+
+gossip::AlgorithmRequirements ReplicaExchange::requirements() const {
+  gossip::AlgorithmRequirements needs;
+  needs.mixing_matrix = false;
+  needs.trainer = false;
+  return needs;
+}
+
+gossip::task<void> ReplicaExchange::round(gossip::Node& node, gossip::Round) const {
+  std::vector<float> values;
+  const std::optional<int> nobody;
+  for (;;) {
+    while (const auto message = links_.take_outgoing())
+      for (std::size_t begin = 0; begin < message->values.size(); begin += kMostValues)
+        node.send_copy(message->part, kRound, kMessageRow,
+                       std::span(message->values)
+                           .subspan(begin, std::min(kMostValues, message->values.size() - begin)));
+    const auto wanted = links_.take_wanted();
+    if (!wanted) {
+      if (links_.done()) co_return;
+      co_await node.wait_event(nobody);
+      continue;
+    }
+    values.resize(wanted->values);
+    for (std::size_t begin = 0; begin < values.size(); begin += kMostValues) {
+      const auto into =
+          std::span(values).subspan(begin, std::min(kMostValues, values.size() - begin));
+      co_await node.receive(wanted->part, kRound, kMessageRow, into, gossip::Combine::replace);
+    }
+    links_.arrived(values);
+  }
+}
+
+std::vector<int> ReplicaExchange::partners(int i, const topology::MixingSchedule& schedule) const {
+  std::vector<int> others;
+  for (int j = 0; j < schedule.peers(); ++j)
+    if (j != i) others.push_back(j);
+  return others;
+}
+
+Result<std::unique_ptr<ReplicaNetwork>> ReplicaNetwork::make(const Setup& setup,
+                                                             ReplicaRequest request) {
+  GOSSAMER_TRY(auto pairs, all_pairs(setup.config.model.split.layers));
+  std::unique_ptr<ReplicaNetwork> made(
+      new ReplicaNetwork(setup, std::move(request), std::move(pairs)));
+  GOSSAMER_TRY(net::NetworkSetup network, made->network_setup());
+  GOSSAMER_TRY(made->network_,
+               net::Network::make(made->scheduler_, std::move(network), made->group_.exchange()));
+  return made;
+}
+
+ReplicaNetwork::ReplicaNetwork(const Setup& setup, ReplicaRequest request,
+                               std::unique_ptr<topology::MixingSchedule> all_pairs)
+    : setup_(setup),
+      request_(std::move(request)),
+      all_pairs_(std::move(all_pairs)),
+      algorithm_(*request_.links),
+      compute_(scheduler_, executor_, device_, nullptr, gossip::StepTimes{}),
+      group_(group_request(), *this, [this](Error error) { lose(error); }) {}
+
+ReplicaNetwork::~ReplicaNetwork() {
+  if (thread_.joinable()) static_cast<void>(leave(Error{ErrorKind::interrupted, "it ends"}));
+}
+
+gossip::GroupRequest ReplicaNetwork::group_request() {
+  gossip::GroupRequest group{scheduler_, compute_, device_, *all_pairs_, algorithm_};
+  group.exchange.chunk_values = ReplicaExchange::kMostValues;
+  group.exchange.rounds = 1;
+  group.hosted = {request_.worker.part};
+  group.engine.peers = all_pairs_->peers();
+  group.engine.rounds = 1;
+  group.layout.length = ReplicaExchange::kMostValues;
+  group.layout.gradient = false;
+  return group;
+}
+
+Result<net::NetworkSetup> ReplicaNetwork::network_setup() {
+  const int parts = all_pairs_->peers();
+  net::NetworkSetup network;
+  network.options = request_.config.net;
+  network.options.http.clear();
+  GOSSAMER_TRY(network.credentials, load_credentials(network.options, {request_.worker.replica}));
+  if (network.credentials)
+    network.credentials->members = workers_of(network.credentials->members, request_.worker, parts);
+  network.identity.run_id = request_.config.run_id();
+  network.identity.peers = parts;
+  network.identity.topology = fmt::format("workers of replica {}", request_.worker.replica);
+  network.identity.model = fmt::format("{} in {} parts", setup_.config.model.kind, parts);
+  network.identity.configuration = setup_.configuration_hash();
+  network.identity.settings = setup_.config.shared_settings();
+  network.hosted = {request_.worker.part};
+  network.pairs = pairs_of(algorithm_, *all_pairs_, network.hosted);
+  network.message = [this](const std::string& line) {
+    request_.message(fmt::format("workers of replica {}: {}", request_.worker.replica, line));
+  };
+  network.fault = [this](const Error& error) { lose(error); };
+  network.on_tick = [this](gossip::Time counted) { group_.exchange().on_tick(counted); };
+  return network;
+}
+
+Status ReplicaNetwork::join() {
+  if (const Status joined = network_->join(); !joined.ok())
+    return of_replica("is not whole", joined.error());
+  if (network_->late())
+    return Error{ErrorKind::rejected,
+                 fmt::format("worker {}: the others of replica {} train already, and no worker "
+                             "joins them; end them, and start all workers of the run again",
+                             request_.worker.name(), request_.worker.replica)};
+  const int part = request_.worker.part;
+  for (const auto& [here, there] : pairs_of(algorithm_, *all_pairs_, {part}))
+    group_.exchange().connect(here, there, network_->link(here, there));
+  gossip::FaultReporter& faults = group_.exchange().faults();
+  faults.on_protocol_violation = [this](int here, int there, const Error& why) {
+    network_->end_link(here, there, net::Network::Blame::violation, why);
+  };
+  gossip::Node& node = group_.engine(part).node();
+  request_.links->connect([this, &node] {
+    scheduler_.post_external([&node] { node.endpoint().messenger().notify(); });
+  });
+  group_.engine(part).begin_at(0);
+  group_.engine(part).start();
+  network_->release_chunks();
+  thread_ = std::thread([this] { serve(); });
+  return {};
+}
+
+void ReplicaNetwork::serve() {
+  try {
+    scheduler_.run();
+  } catch (const std::exception& failure) {  // memory
+    lose({ErrorKind::internal,
+          fmt::format("worker {} failed: {}", request_.worker.name(), failure.what())});
+  }
+}
+
+void ReplicaNetwork::finished(gossip::PeerEngine&) { scheduler_.stop(); }
+
+/// An error of the network of workers, for people who know the run's peers.
+Error ReplicaNetwork::of_replica(const char* what, const Error& error) const {
+  return {error.kind,
+          fmt::format("worker {}: replica {} {}; in the network of its workers, whose "
+                      "ids are those of their parts, {}",
+                      request_.worker.name(), request_.worker.replica, what, error.message)};
+}
+
+void ReplicaNetwork::lose(const Error& error) {
+  if (!lost_) lost_ = of_replica("is no longer whole", error);
+  request_.links->close(lost_->message);
+  scheduler_.stop();
+}
+
+Status ReplicaNetwork::leave(const Status& status) {
+  if (!thread_.joinable()) return status;
+  if (status.ok()) request_.links->finish();
+  else scheduler_.post_external([this] { scheduler_.stop(); });
+  thread_.join();
+  if (lost_) {
+    network_->abort(*lost_);
+  } else if (!status.ok()) {
+    network_->abort({status.error().kind, fmt::format("worker {} ended: {}", request_.worker.name(),
+                                                      status.error().message)});
+  }
+  network_->leave();
+  return lost_ ? Status(*lost_) : status;
+}
+
+}  // namespace gossamer::peer

@@ -1,0 +1,99 @@
+#include "peer/replica/worker_place.hpp"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "base/id_list.hpp"
+#include "gossip/algorithm.hpp"
+#include "peer/runtime/run.hpp"
+
+namespace gossamer::peer {
+namespace {
+
+void add_folder(std::string& folder, const std::string& name) {
+  if (!folder.empty()) folder = (std::filesystem::path(folder) / name).string();
+}
+
+Result<int> read_id(const std::string& text, const std::string& whole, const std::string& origin) {
+  const auto ids = parse_ids(text, origin);
+  if (!ids.ok() || ids->size() != 1)
+    return invalid_error(fmt::format(
+        "{}: '{}' names no worker; 2.1 is the worker with part 1 of replica 2", origin, whole));
+  return ids->front();
+}
+
+}  // namespace
+
+std::string WorkerPlace::name() const { return fmt::format("{}.{}", replica, part); }
+
+Result<std::optional<WorkerPlace>> find_worker(const std::string& option, const std::string& origin,
+                                               const Environment& environment) {
+  std::string text = option, name = origin;
+  if (const char* id = environment("GOSSAMER_ID"); text.empty() && id != nullptr)
+    text = id, name = "GOSSAMER_ID";
+  const std::size_t dot = text.find('.');
+  if (dot == std::string::npos) return std::optional<WorkerPlace>();
+  WorkerPlace worker;
+  GOSSAMER_TRY(worker.replica, read_id(text.substr(0, dot), text, name));
+  GOSSAMER_TRY(worker.part, read_id(text.substr(dot + 1), text, name));
+  return std::optional(worker);
+}
+
+Status check_worker(const Config& config, const WorkerPlace& worker, const ResumeChoice& resume) {
+  const train::SplitOptions& split = config.model.split;
+  if (!split.is_on())
+    return invalid_error(
+        fmt::format("worker {}: split.layers is 1, so a replica has one worker, the peer itself: "
+                    "give its id, {}, or set split.layers",
+                    worker.name(), worker.replica));
+  if (worker.part >= split.layers)
+    return invalid_error(
+        fmt::format("worker {}: with split.layers = {} the workers of replica {} are {}.0 to {}.{}",
+                    worker.name(), split.layers, worker.replica, worker.replica, worker.replica,
+                    split.layers - 1));
+  if (worker.replica >= config.run.peers)
+    return invalid_error(fmt::format("worker {}: with run.peers = {} the replicas are 0 to {}",
+                                     worker.name(), config.run.peers, config.run.peers - 1));
+  const auto refuse = [&](const std::string& what) {
+    return invalid_error(
+        fmt::format("worker {}: {}; or give --id {}, and the process holds the whole replica",
+                    worker.name(), what, worker.replica));
+  };
+  if (config.net.rendezvous.empty())
+    return refuse("workers find each other in a folder: set net.rendezvous");
+  if (config.optimizer.rule.kind == gpu::UpdateRule::Kind::muon)
+    return refuse("optimizer.kind = muon asks which matrix is the model's last one");
+  if (config.checkpoint.every > 0 || resume.kind != ResumeChoice::Kind::none)
+    return refuse(
+        "workers in processes of their own make no checkpoints: set checkpoint.every = 0");
+  if (config.run.open)
+    return refuse(
+        "replicas of several processes do not join a network that runs: set run.open = false");
+  if (config.mixing.kind != "mean")
+    return refuse(
+        "workers mix their parts one by one, which the mean allows: set mixing.rule = mean");
+  if (!config.attack.options.peers.empty())
+    return refuse("hostile replicas are in one process: set attack.peers = []");
+  GOSSAMER_TRY(const auto algorithm,
+               gossip::make_algorithm(config.algorithm.kind, config.algorithm.values));
+  if (algorithm->requirements().servers > 0)
+    return refuse(fmt::format("the servers of '{}' hold whole models", config.algorithm.kind));
+  return {};
+}
+
+Config part_config(Config config, const WorkerPlace& worker) {
+  const std::string name = fmt::format("part{}of{}", worker.part, config.model.split.layers);
+  config.local.out = (run_folder(config) / name).string();
+  add_folder(config.net.rendezvous, name);
+  return config;
+}
+
+Config replica_config(Config config, const WorkerPlace& worker) {
+  const std::string name = fmt::format("replica{}", worker.replica);
+  config.run.id = config.run_id() + "-" + name;
+  add_folder(config.net.rendezvous, name);
+  return config;
+}
+
+}  // namespace gossamer::peer

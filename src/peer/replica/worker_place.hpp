@@ -1,0 +1,41 @@
+// Which part of which replica a process holds, where each worker of a cut model is in a process of
+// its own.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "base/result.hpp"
+#include "peer/checkpoint/resume.hpp"
+#include "peer/config/config.hpp"
+#include "peer/setup/local_rank.hpp"
+
+namespace gossamer::peer {
+
+struct WorkerPlace {
+  int replica = 0;  ///< id of the peer
+  int part = 0;
+  /// "2.1"
+  std::string name() const;
+};
+
+/// The worker that `option` names, or, if it is empty, GOSSAMER_ID: "2.1" is part 1 of replica 2.
+/// None if the text has no dot: it names whole peers. `origin`: name of the option in messages.
+/// Error (invalid): not of this form.
+Result<std::optional<WorkerPlace>> find_worker(const std::string& option, const std::string& origin,
+                                               const Environment& environment);
+
+/// Whether the run has this worker, and lets workers be in processes of their own. Error (invalid):
+/// names the key, and says what would do.
+Status check_worker(const Config& config, const WorkerPlace& worker, const ResumeChoice& resume);
+
+/// The configuration of the network of the workers that hold this part, one of each replica, who
+/// mix it: its peers are the replicas. The run folder and the rendezvous are folders of the name
+/// part1of2 in those of `config`.
+Config part_config(Config config, const WorkerPlace& worker);
+
+/// The configuration of the network of the workers of this replica, whose peers are the parts. The
+/// run is named <run id>-replica2, and the rendezvous is a folder of that name in that of `config`.
+Config replica_config(Config config, const WorkerPlace& worker);
+
+}  // namespace gossamer::peer

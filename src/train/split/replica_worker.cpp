@@ -1,0 +1,221 @@
+#include "train/split/replica_worker.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <utility>
+
+namespace gossamer::train {
+namespace {
+
+/// Pieces of an evaluation that the first worker may be ahead of the last one: they wait in the
+/// memory of the workers between.
+constexpr std::size_t kPiecesAhead = 32;
+
+/// A double as values that any link carries without a change: 16 of its bits in each.
+constexpr std::size_t kNumberValues = 4;
+template <class Real>
+std::array<Real, kNumberValues> values_of(double number) {
+  auto bits = std::bit_cast<std::uint64_t>(number);
+  std::array<Real, kNumberValues> values;
+  for (Real& value : values) value = static_cast<Real>(bits & 0xFFFFU), bits >>= 16;
+  return values;
+}
+template <class Real>
+double number_of(const std::array<Real, kNumberValues>& values) {
+  std::uint64_t bits = 0;
+  for (std::size_t k = kNumberValues; k-- > 0;) {
+    if (!(values[k] >= 0 && values[k] <= 65535))
+      throw WorkerLost("a worker of this replica sent a number that is none");
+    bits = bits << 16 | static_cast<std::uint64_t>(values[k]);
+  }
+  return std::bit_cast<double>(bits);
+}
+
+}  // namespace
+
+template <class Real>
+ReplicaWorker<Real>::ReplicaWorker(Worker<Real> worker, SplitModel training, SplitModel evaluation,
+                                   SplitOptions options, gpu::BasicDevice<Real>& device)
+    : worker_(worker),
+      training_(std::move(training)),
+      evaluation_(std::move(evaluation)),
+      options_(std::move(options)),
+      device_(device) {}
+
+template <class Real>
+std::size_t ReplicaWorker<Real>::workspace_bytes(int batch) const {
+  const std::size_t part =
+      evaluation_.parts()[static_cast<std::size_t>(worker_.part)].program.workspace;
+  return PipelinedGradient<Real>::worker_bytes(training_, worker_.part,
+                                               options_.microbatches_of(batch)) +
+         gpu::DeviceRows<Real>::bytes(1, part);
+}
+
+/// The workspaces, on the GPU of the rows.
+template <class Real>
+void ReplicaWorker<Real>::allocate(const Real* parameters, std::size_t in_flight) {
+  const auto part = static_cast<std::size_t>(worker_.part);
+  const int gpu_index = device_.gpu_of(parameters);
+  if (sums_.count() == 0) {
+    sums_ = gpu::DeviceRows<double>::on_gpu(device_, gpu_index, 1, 2);
+    hits_ = gpu::DeviceRows<std::int64_t>::on_gpu(device_, gpu_index, 1, 1);
+    evaluated_ = gpu::DeviceRows<Real>::on_gpu(device_, gpu_index, 1,
+                                               evaluation_.parts()[part].program.workspace);
+  }
+  if (workspaces_.count() < in_flight)
+    workspaces_ = gpu::DeviceRows<Real>::on_gpu(device_, gpu_index, in_flight,
+                                                training_.parts()[part].program.workspace);
+}
+
+template <class Real>
+void ReplicaWorker<Real>::gradient(const gpu::Task& task, const PipelinedRequest<Real>& request) {
+  const int microbatches = options_.microbatches_of(request.batch), parts = last() + 1;
+  const auto in_flight =
+      static_cast<std::size_t>(train::in_flight(worker_.part, parts, microbatches));
+  allocate(request.parameters, in_flight);
+  Sums sums;
+  device_.upload(sums_.row(0).data(), &sums, sizeof sums);
+  for (const PipelineStep& step : worker_order(worker_.part, parts, microbatches)) {
+    const Microbatch piece = Microbatch::of(request.batch, microbatches, step.microbatch);
+    const std::size_t place = static_cast<std::size_t>(step.microbatch) % in_flight;
+    const gpu::PartJob<Real> job{.workspace = workspaces_.row(place).data(),
+                                 .parameters = request.parameters,
+                                 .gradient = request.gradient,
+                                 .samples = request.samples + piece.first,
+                                 .batch = piece.size,
+                                 .whole_batch = request.batch,
+                                 .first = step.microbatch == 0,
+                                 .last = step.microbatch + 1 == microbatches,
+                                 .weight = request.weight,
+                                 .loss_sum = sums_.row(0).data(),
+                                 .loss = sums_.row(0).data() + 1};
+    step.is_backward ? backward(task, job) : forward(training_, task, job);
+  }
+  if (worker_.part == last()) device_.download(&sums, sums_.row(0).data(), sizeof sums);
+  share(std::span(&sums.loss, 1));
+  double loss = 0;
+  device_.download(&loss, request.loss, sizeof loss);
+  loss += sums.loss;
+  device_.upload(request.loss, &loss, sizeof loss);
+}
+
+template <class Real>
+void ReplicaWorker<Real>::score(const gpu::Task& task, ScoreRequest<Real>& request) {
+  allocate(request.parameters, 0);
+  std::span<const Piece> pieces = request.pieces;
+  while (!pieces.empty()) {
+    const std::size_t count = std::min(kPiecesAhead, pieces.size());
+    for (const Score& score : score_some(task, request.parameters, pieces.first(count)))
+      request.scores.push_back(score);
+    pieces = pieces.subspan(count);
+  }
+}
+
+template <class Real>
+std::vector<Score> ReplicaWorker<Real>::score_some(const gpu::Task& task, const Real* parameters,
+                                                   std::span<const Piece> pieces) {
+  std::vector<double> numbers(2 * pieces.size());
+  for (std::size_t k = 0; k < pieces.size(); ++k) {
+    Sums sums;
+    std::int64_t hits = 0;
+    device_.upload(sums_.row(0).data(), &sums, sizeof sums);
+    device_.upload(hits_.row(0).data(), &hits, sizeof hits);
+    const auto batch = static_cast<int>(pieces[k].size());
+    forward(evaluation_, task,
+            {.workspace = evaluated_.row(0).data(),
+             .parameters = parameters,
+             .samples = pieces[k].data(),
+             .batch = batch,
+             .whole_batch = batch,
+             .first = true,
+             .last = true,
+             .loss_sum = sums_.row(0).data(),
+             .loss = sums_.row(0).data() + 1,
+             .hits = hits_.row(0).data()});
+    if (worker_.part != last()) continue;
+    device_.download(&sums, sums_.row(0).data(), sizeof sums);
+    device_.download(&hits, hits_.row(0).data(), sizeof hits);
+    numbers[2 * k] = sums.loss;
+    numbers[2 * k + 1] = static_cast<double>(hits);
+  }
+  share(numbers);
+  std::vector<Score> scores;
+  for (std::size_t k = 0; k < pieces.size(); ++k)
+    scores.push_back({numbers[2 * k], static_cast<std::int64_t>(numbers[2 * k + 1])});
+  return scores;
+}
+
+template <class Real>
+void ReplicaWorker<Real>::forward(const SplitModel& model, const gpu::Task& task,
+                                  const gpu::PartJob<Real>& job) {
+  const auto samples = static_cast<std::size_t>(job.batch);
+  for (const Crossing& crossing : model.crossings())
+    if (crossing.user == worker_.part)
+      receive(crossing.maker, job.workspace + crossing.at_user, crossing.values * samples);
+  pass(model, task, gpu::PartPass::forward, job);
+  for (const Crossing& crossing : model.crossings())
+    if (crossing.maker == worker_.part)
+      send(crossing.user, job.workspace + crossing.at_maker, crossing.values * samples);
+}
+
+template <class Real>
+void ReplicaWorker<Real>::backward(const gpu::Task& task, const gpu::PartJob<Real>& job) {
+  const auto samples = static_cast<std::size_t>(job.batch);
+  for (const Crossing& crossing : training_.crossings())
+    if (crossing.maker == worker_.part)
+      for (const Crossing::Gradient& gradient : crossing.gradients)
+        receive(crossing.user, job.workspace + gradient.at_maker, crossing.values * samples);
+  pass(training_, task, gpu::PartPass::backward, job);
+  for (const Crossing& crossing : training_.crossings())
+    if (crossing.user == worker_.part)
+      for (const Crossing::Gradient& gradient : crossing.gradients)
+        send(crossing.maker, job.workspace + gradient.at_user, crossing.values * samples);
+}
+
+template <class Real>
+void ReplicaWorker<Real>::pass(const SplitModel& model, gpu::Task task, gpu::PartPass which,
+                               const gpu::PartJob<Real>& job) {
+  task.program = &model.parts()[static_cast<std::size_t>(worker_.part)].program;
+  device_.train_part(task, which, std::span(&job, 1));
+}
+
+template <class Real>
+void ReplicaWorker<Real>::send(int part, const Real* values, std::size_t count) {
+  if (device_.host_accessible()) return worker_.links->send(part, std::span(values, count));
+  staged_.resize(count);
+  device_.download(staged_.data(), values, count * sizeof(Real));
+  worker_.links->send(part, staged_);
+}
+
+template <class Real>
+void ReplicaWorker<Real>::receive(int part, Real* values, std::size_t count) {
+  if (device_.host_accessible()) return worker_.links->receive(part, std::span(values, count));
+  staged_.resize(count);
+  worker_.links->receive(part, staged_);
+  device_.upload(values, staged_.data(), count * sizeof(Real));
+}
+
+template <class Real>
+void ReplicaWorker<Real>::share(std::span<double> numbers) {
+  std::vector<Real> message;
+  if (worker_.part == last()) {
+    for (const double number : numbers)
+      for (const Real value : values_of<Real>(number)) message.push_back(value);
+    for (int part = 0; part < last(); ++part) worker_.links->send(part, message);
+    return;
+  }
+  message.resize(numbers.size() * kNumberValues);
+  worker_.links->receive(last(), message);
+  for (std::size_t k = 0; k < numbers.size(); ++k) {
+    std::array<Real, kNumberValues> values;
+    std::copy_n(message.begin() + static_cast<std::ptrdiff_t>(k * kNumberValues), kNumberValues,
+                values.begin());
+    numbers[k] = number_of(values);
+  }
+}
+
+template class ReplicaWorker<float>;
+template class ReplicaWorker<double>;
+
+}  // namespace gossamer::train

@@ -1,0 +1,69 @@
+// The passes of one worker of a replica whose workers are in processes of their own: what
+// PipelinedGradient (pipelined_gradient.hpp) does for all workers of a replica in one process.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "gpu/device.hpp"
+#include "gpu/device_rows.hpp"
+#include "train/scoring/scoring.hpp"
+#include "train/split/pipelined_gradient.hpp"
+#include "train/split/split_model.hpp"
+#include "train/split/worker_links.hpp"
+
+namespace gossamer::train {
+
+/// All workers of a replica make the same calls in the same order. Every call throws WorkerLost.
+/// Thread: any, one at a time.
+template <class Real>
+class ReplicaWorker {
+ public:
+  /// `training`, `evaluation`: the model, with the same cuts; the first for microbatches as large
+  /// as those of `options` in the batches of gradient(), the second for those of score(). Links and
+  /// device outlive this.
+  ReplicaWorker(Worker<Real> worker, SplitModel training, SplitModel evaluation,
+                SplitOptions options, gpu::BasicDevice<Real>& device);
+
+  /// The gradient of one batch in this worker's parameters, with the bits of the whole model's on
+  /// the CPU. Rows of the request are of this part. Every worker learns the loss.
+  void gradient(const gpu::Task& task, const PipelinedRequest<Real>& request);
+
+  /// Scores of a replica, with the bits of train::score() on the CPU. Every worker learns them.
+  void score(const gpu::Task& task, ScoreRequest<Real>& request);
+  /// Bytes of device memory that the worker takes beside its rows.
+  std::size_t workspace_bytes(int batch) const;
+
+ private:
+  struct Sums {
+    double loss_sum = 0, loss = 0;
+  };
+
+  int last() const { return static_cast<int>(training_.parts().size()) - 1; }
+  void allocate(const Real* parameters, std::size_t in_flight);
+  /// With what crosses: outputs of other parts before it, its own behind it; gradients likewise.
+  void forward(const SplitModel& model, const gpu::Task& task, const gpu::PartJob<Real>& job);
+  void backward(const gpu::Task& task, const gpu::PartJob<Real>& job);
+  void pass(const SplitModel& model, gpu::Task task, gpu::PartPass which,
+            const gpu::PartJob<Real>& job);
+  std::vector<Score> score_some(const gpu::Task& task, const Real* parameters,
+                                std::span<const Piece> pieces);
+  void send(int part, const Real* values, std::size_t count);
+  void receive(int part, Real* values, std::size_t count);
+  /// The last worker sends its numbers to all others, which receive them.
+  void share(std::span<double> numbers);
+
+  Worker<Real> worker_;
+  SplitModel training_, evaluation_;
+  SplitOptions options_;
+  gpu::BasicDevice<Real>& device_;
+  gpu::DeviceRows<Real> workspaces_;    ///< of the microbatches in flight, for training
+  gpu::DeviceRows<Real> evaluated_;     ///< the workspace of a piece
+  gpu::DeviceRows<double> sums_;        ///< loss_sum, and loss, of a batch or a piece
+  gpu::DeviceRows<std::int64_t> hits_;  ///< of a piece
+  std::vector<Real> staged_;            ///< a message on its way between device and host memory
+};
+
+}  // namespace gossamer::train

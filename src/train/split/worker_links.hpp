@@ -1,0 +1,36 @@
+// What a worker of a replica has of the others where each is in a process of its own.
+#pragma once
+
+#include <span>
+#include <stdexcept>
+
+namespace gossamer::train {
+
+/// The replica is no longer whole, or this process ends: thrown where a worker waits for another.
+struct WorkerLost : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// Thread: one at a time, the one that trains.
+template <class Real>
+class WorkerLinks {
+ public:
+  virtual ~WorkerLinks() = default;
+  /// Sends finite values (host memory, which may change at once) to the worker of part `part`.
+  /// Throws WorkerLost.
+  virtual void send(int part, std::span<const Real> values) = 0;
+  /// Waits for the values that the worker of part `part` sent next to this one. Throws WorkerLost,
+  /// also if that worker sent another number of them.
+  virtual void receive(int part, std::span<Real> values) = 0;
+  /// Ends a wait, and each later one. Thread: any.
+  virtual void close() = 0;
+};
+
+/// A worker that is in a process of its own.
+template <class Real>
+struct Worker {
+  int part = 0;
+  WorkerLinks<Real>* links = nullptr;  ///< null: all workers of a replica are in this process
+};
+
+}  // namespace gossamer::train

@@ -1,0 +1,206 @@
+"""Workers of cut models in processes of their own: the bits of whole models, faults, refusals."""
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+from network_test_util import Keys, Network, NetworkFactory, wait_until
+
+ROOT = Path(__file__).resolve().parents[3]
+RESIDUAL = ROOT / "experiments" / "models" / "residual.toml"
+TRANSFORMER = ROOT / "experiments" / "models" / "transformer.toml"
+MLP = ("model.kind=mlp", "model.hidden=[32,32,32]", "data.batch=16")
+
+
+def start(net: Network, replicas: int, parts: int, *sets: str) -> None:
+    for replica in range(replicas):
+        for part in range(parts):
+            net.start(f"{replica}.{part}", *sets)
+
+
+def part_log(net: Network, replica: int, part: int, parts: int) -> Path:
+    return net.out / f"part{part}of{parts}" / f"log-{replica}.jsonl"
+
+
+@pytest.mark.parametrize(
+    ("parts", "sets"),
+    [
+        (2, (*MLP, "optimizer.momentum=0.9", "algorithm.local_steps=3")),
+        (3, (*MLP, "algorithm.kind=gradient_tracking", "optimizer.kind=adamw")),
+        (2, (*MLP, "algorithm.order=awc", "codec.kind=bf16", "run.init=different")),
+        (2, (*MLP, "algorithm.kind=allreduce", "data.partition=dirichlet")),
+        (3, ("model.kind=graph", f"model.file={RESIDUAL}", "data.batch=8")),
+        (2, ("model.kind=graph", f"model.file={TRANSFORMER}", "data.batch=8")),
+    ],
+    ids=lambda value: (
+        str(value)
+        if isinstance(value, int)
+        else " ".join(each.rpartition("/")[2] for each in value)
+    ),
+)
+def test_workers_apart_have_the_bits_of_whole_models(
+    network: NetworkFactory, parts: int, sets: tuple[str, ...]
+) -> None:
+    net = network(2, *sets, "topology.kind=complete", "run.rounds=4", "split.microbatches=3")
+    whole = net.run_in_one_process()
+    start(net, 2, parts, f"split.layers={parts}")
+    assert net.wait() == [0] * 2 * parts, [peer.stderr for peer in net.processes]
+    summary = net.summary()
+    assert summary["final_hash"] == whole["final_hash"]
+    assert summary["final"] == whole["final"]
+    assert summary["parameters"] == whole["parameters"]
+    # The files of whole models, and their mean, are those of the run in one process.
+    means = [net.folder / "cut.safetensors", net.folder / "whole.safetensors"]
+    for mean, folder in zip(means, (net.out, net.folder / "one"), strict=True):
+        files = sorted(map(str, folder.glob("final-*.safetensors")))
+        average = [str(net.program), "average", *files, "--output", str(mean)]
+        done = subprocess.run(average, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+    tensors = [mean.read_bytes().partition(b"}}")[2] for mean in means]
+    assert tensors[0] == tensors[1]
+    assert tensors[0]
+
+
+def test_each_worker_logs_the_loss_and_accuracy_of_its_replica(network: NetworkFactory) -> None:
+    net = network(2, *MLP, "split.layers=2")
+    start(net, 2, 2)
+    assert net.wait() == [0] * 4
+    for replica in range(2):
+        first, second = (
+            [
+                {key: record[key] for key in ("round", "train_loss", "test_loss", "test_accuracy")}
+                for record in map(
+                    json.loads, part_log(net, replica, part, 2).read_text().splitlines()
+                )
+                if record["record"] == "round"
+            ]
+            for part in range(2)
+        )
+        assert first == second
+        assert [record["round"] for record in first] == [0, 2, 4, 5]
+
+
+def test_a_worker_that_dies_takes_its_replica_out(network: NetworkFactory) -> None:
+    net = network(4, *MLP, "split.layers=2", "run.rounds=100000", "log.every=1")
+    start(net, 4, 2)
+    for part in range(2):
+        log = part_log(net, 2, part, 2)
+        wait_until("replica 2 trains", lambda log=log: log.is_file() and log.stat().st_size > 20000)
+    killed = next(peer for peer in net.processes if peer.ids == "2.1")
+    mate = next(peer for peer in net.processes if peer.ids == "2.0")
+    killed.kill()
+    assert mate.wait() == 5, mate.stderr
+    assert mate.last_message.startswith("worker 2.0: replica 2 is no longer whole; ")
+    others = [peer for peer in net.processes if peer.ids[0] != "2"]
+    for peer in others:
+        peer.wait_for_message("3 of 4 peers continue")
+    sizes = [part_log(net, 0, part, 2).stat().st_size for part in range(2)]
+    wait_until(
+        "the others go on",
+        lambda: all(
+            part_log(net, 0, part, 2).stat().st_size > sizes[part] + 5000 for part in range(2)
+        ),
+    )
+    assert [peer.process.poll() for peer in others] == [None] * 6
+    # One that is started again finds replicas that train.
+    again = net.start("2.1", "net.join_timeout=1")
+    assert again.wait() != 0
+    assert "replica 2 is not whole" in again.stderr
+
+
+def test_survivors_are_collected_without_the_replica_that_lost_a_worker(
+    network: NetworkFactory,
+) -> None:
+    net = network(3, *MLP, "topology.kind=complete", "split.layers=2", "run.rounds=1500")
+    start(net, 3, 2)
+    log = part_log(net, 1, 1, 2)
+    wait_until("replica 1 trains", lambda: log.is_file() and log.stat().st_size > 10000)
+    next(peer for peer in net.processes if peer.ids == "1.1").kill()
+    codes = {peer.ids: peer.wait() for peer in net.processes}
+    assert codes == {"0.0": 0, "0.1": 0, "1.0": 5, "1.1": -9, "2.0": 0, "2.1": 0}
+    refused = net.collect()
+    assert refused.returncode != 0
+    assert "no end record" in refused.stderr
+    survivors = net.collect("--survivors")
+    assert survivors.returncode == 0, survivors.stderr
+    summary = json.loads(survivors.stdout)
+    assert summary["lost_peers"] == [1]
+    assert summary["rounds"] == 1500
+
+
+def test_a_part_without_files_is_named(network: NetworkFactory) -> None:
+    net = network(2, *MLP, "split.layers=2", "run.rounds=2")
+    start(net, 2, 2)
+    assert net.wait() == [0] * 4
+    for file in (net.out / "part1of2").iterdir():
+        file.unlink()
+    refused = net.collect()
+    assert refused.returncode != 0
+    assert "the files of the workers with part 1 of 2 are missing" in refused.stderr
+
+
+def test_a_replica_with_a_worker_missing_does_not_start(network: NetworkFactory) -> None:
+    net = network(2, *MLP, "split.layers=2", "net.join_timeout=2")
+    for worker in ("0.0", "0.1", "1.0"):
+        net.start(worker)
+    assert all(code == 4 for code in net.wait())
+    alone = net.processes[2]
+    assert alone.last_message.startswith(
+        "worker 1.0: replica 1 is not whole; in the network of its workers, whose ids are those of "
+        "their parts, after 2 s (net.join_timeout) peer 0 misses peer 1: "
+    )
+
+
+def test_workers_that_cut_in_other_ways_refuse_each_other(network: NetworkFactory) -> None:
+    net = network(
+        1, *MLP, "topology.kind=complete", "split.layers=2", "run.id=cuts", "net.join_timeout=5"
+    )
+    net.start("0.0", "split.microbatches=2")
+    net.start("0.1", "split.microbatches=4")
+    assert all(code != 0 for code in net.wait())
+    assert any("split.microbatches" in peer.stderr for peer in net.processes)
+
+
+def test_workers_of_a_replica_have_its_key(network: NetworkFactory) -> None:
+    net = network(2, *MLP, "split.layers=2", "run.rounds=3")
+    keys = Keys(net)
+    for replica in range(2):
+        for part in range(2):
+            net.start(f"{replica}.{part}", keys.file(replica))
+    assert net.wait() == [0] * 4, [peer.stderr for peer in net.processes]
+
+
+def test_a_member_with_the_key_of_another_replica_is_no_worker(network: NetworkFactory) -> None:
+    net = network(2, *MLP, "split.layers=2", "net.join_timeout=3")
+    keys = Keys(net)
+    own = net.start("0.0", keys.file(0))
+    stranger = net.start("0.1", keys.file(1))
+    assert stranger.wait() != 0
+    assert "net.key" in stranger.stderr
+    assert own.wait() == 4
+
+
+@pytest.mark.parametrize(
+    ("worker", "sets", "message"),
+    [
+        ("0.2", (), "worker 0.2: with split.layers = 2 the workers of replica 0 are 0.0 to 0.1"),
+        ("2.0", (), "worker 2.0: with run.peers = 2 the replicas are 0 to 1"),
+        ("0.", (), "--id: '0.' names no worker; 2.1 is the worker with part 1 of replica 2"),
+        ("a.1", (), "--id: 'a.1' names no worker"),
+        ("0.1.1", (), "--id: '0.1.1' names no worker"),
+        ("0.0", ("split.layers=1",), "worker 0.0: split.layers is 1"),
+        ("0.0", ("net.rendezvous=",), "set net.rendezvous"),
+        ("0.0", ("checkpoint.every=5",), "set checkpoint.every = 0"),
+        ("0.0", ("optimizer.kind=muon",), "optimizer.kind = muon asks which matrix"),
+        ("0.0", ("mixing.rule=median",), "set mixing.rule = mean"),
+        ("0.0", ("algorithm.kind=fedavg",), "the servers of 'fedavg' hold whole models"),
+    ],
+)
+def test_what_workers_apart_cannot_do_is_refused(
+    network: NetworkFactory, worker: str, sets: tuple[str, ...], message: str
+) -> None:
+    net = network(2, *MLP, "split.layers=2", *sets)
+    refused = net.start(worker)
+    assert refused.wait() == 2
+    assert message in refused.stderr

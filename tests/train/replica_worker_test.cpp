@@ -1,0 +1,222 @@
+// Workers of a replica that have nothing but messages of each other: the bits of the whole model,
+// losses and scores at every worker, and what a worker that is gone, or lies, does to the others.
+#include <condition_variable>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <thread>
+
+#include "tests/train/compiled_model_test_util.hpp"
+#include "tests/train/graph_test_util.hpp"
+#include "train/split/replica_worker.hpp"
+
+using namespace gossamer;
+using namespace gossamer::train;
+
+namespace {
+
+/// The streams of messages between the workers of a replica, each of which runs in a thread.
+class Replica {
+ public:
+  using Stream = std::pair<int, int>;  ///< from, to
+
+  void send(Stream stream, std::vector<float> values) {
+    {
+      const std::lock_guard lock(mutex_);
+      streams_[stream].push_back(std::move(values));
+      ++messages_;
+    }
+    changed_.notify_all();
+  }
+  void receive(Stream stream, std::span<float> values) {
+    std::unique_lock lock(mutex_);
+    std::deque<std::vector<float>>& waiting = streams_[stream];
+    changed_.wait(lock, [&] { return closed_ || !waiting.empty(); });
+    if (waiting.empty()) throw WorkerLost("gone");
+    if (waiting.front().size() != values.size()) throw WorkerLost("another length");
+    std::ranges::copy(waiting.front(), values.begin());
+    waiting.pop_front();
+  }
+  void close() {
+    {
+      const std::lock_guard lock(mutex_);
+      closed_ = true;
+    }
+    changed_.notify_all();
+  }
+  std::size_t unread() const {
+    std::size_t count = 0;
+    for (const auto& [stream, waiting] : streams_) count += waiting.size();
+    return count;
+  }
+  std::size_t messages() const { return messages_; }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<Stream, std::deque<std::vector<float>>> streams_;
+  std::size_t messages_ = 0;
+  bool closed_ = false;
+};
+
+class Links final : public WorkerLinks<float> {
+ public:
+  Links(Replica& replica, int part) : replica_(replica), part_(part) {}
+  void send(int part, std::span<const float> values) override {
+    replica_.send({part_, part}, {values.begin(), values.end()});
+  }
+  void receive(int part, std::span<float> values) override {
+    replica_.receive({part, part_}, values);
+  }
+  void close() override { replica_.close(); }
+
+ private:
+  Replica& replica_;
+  int part_;
+};
+
+/// A worker in a thread, on its part of a row.
+struct WorkerThread {
+  WorkerThread(Replica& replica, const Bench& bench, const SplitOptions& options, int part)
+      : links(replica, part),
+        training(split_of(bench.network, options, bench.batch)),
+        worker({part, &links}, training, training_for_scores(bench, options), options, device),
+        row(part_of(bench.parameters<float>(), training.parts()[static_cast<std::size_t>(part)])),
+        gradient(row.size(), NAN) {}
+
+  /// For pieces of whole batches, with the cuts of training.
+  SplitModel training_for_scores(const Bench& bench, const SplitOptions& options) const {
+    SplitOptions whole{.layers = options.layers, .microbatches = 1};
+    for (std::size_t p = 1; p < training.parts().size(); ++p)
+      whole.cuts.push_back(training.parts()[p].first);
+    return split_of(bench.network, whole, bench.batch);
+  }
+  static std::vector<float> part_of(const std::vector<float>& whole, const ModelPart& part) {
+    const auto begin = whole.begin() + static_cast<std::ptrdiff_t>(part.row_begin);
+    return {begin, begin + static_cast<std::ptrdiff_t>(part.parameters())};
+  }
+
+  Links links;
+  gpu::CpuDevice device{1};
+  SplitModel training;
+  ReplicaWorker<float> worker;
+  std::vector<float> row, gradient;
+  double loss = 0;
+  ScoreRequest<float> scores;
+};
+
+void in_threads(int count, const std::function<void(int)>& work) {
+  std::vector<std::thread> threads;
+  for (int k = 0; k < count; ++k) threads.emplace_back(work, k);
+  for (std::thread& thread : threads) thread.join();
+}
+
+void check_replica(Bench& bench, const SplitOptions& options) {
+  const std::vector<float> row = bench.parameters<float>();
+  double loss = 0;
+  const std::vector<float> expected = bench.gradient(row, &loss);
+  gpu::CpuDevice whole(1);
+  const std::span<const std::uint32_t> all(bench.table.all);
+  const auto batch = static_cast<std::size_t>(bench.batch);
+  const std::vector<Piece> pieces{all.first(batch), all.first(1), all.first(batch)};
+  ScoreRequest<float> reference{row.data(), pieces, {}};
+  score<float>(whole, bench.task(), std::span(&reference, 1));
+
+  Replica replica;
+  std::vector<std::unique_ptr<WorkerThread>> workers;
+  for (int part = 0; part < options.layers; ++part)
+    workers.push_back(std::make_unique<WorkerThread>(replica, bench, options, part));
+  in_threads(options.layers, [&](int part) {
+    WorkerThread& own = *workers[static_cast<std::size_t>(part)];
+    for (int time = 0; time < 2; ++time) {
+      own.worker.gradient(bench.task(), {.samples = bench.table.all.data(),
+                                         .batch = bench.batch,
+                                         .parameters = own.row.data(),
+                                         .gradient = own.gradient.data(),
+                                         .loss = &own.loss});
+      own.scores = {own.row.data(), pieces, {}};
+      own.worker.score(bench.task(), own.scores);
+    }
+  });
+  CHECK(replica.unread() == 0);
+  for (const auto& own : workers) {
+    CHECK(own->loss == loss + loss);
+    const ModelPart& part = own->training.parts()[static_cast<std::size_t>(
+        &own - workers.data())];
+    const std::vector<float> of_part = WorkerThread::part_of(expected, part);
+    CHECK(std::memcmp(own->gradient.data(), of_part.data(), of_part.size() * sizeof(float)) == 0);
+    REQUIRE(own->scores.scores.size() == pieces.size());
+    for (std::size_t i = 0; i < pieces.size(); ++i) {
+      CHECK(own->scores.scores[i].loss == reference.scores[i].loss);
+      CHECK(own->scores.scores[i].hits == reference.scores[i].hits);
+    }
+  }
+}
+
+Bench mlp_bench() {
+  return Bench(chain({Dense{.units = 5, .activation = Activation::relu},
+                      Dense{.units = 4, .activation = Activation::tanh}, Dense{.units = 3}},
+                     Loss::softmax_cross_entropy),
+               kSmallImage, 4);
+}
+
+}  // namespace
+
+TEST_CASE("workers apart have the gradients, losses and scores of the whole model to the bit") {
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    CAPTURE(seed);
+    const RandomGraph graph(seed, false);
+    RandomStream random(seed, kNoPeer, Purpose::test, 11);
+    Bench bench(graph.spec(), kSmallImage, 1 + static_cast<int>(random.below(9)));
+    if (graph.embeds())
+      for (float& value : bench.table.features)
+        value = static_cast<float>(random.below(RandomGraph::kVocabulary));
+    int most = 0;
+    for (const CompiledOperation& operation : bench.network.operations())
+      most += operation.parameters > 0 ? 1 : 0;
+    for (int layers = 2; layers <= std::min(most, 4); ++layers) {
+      CAPTURE(layers);
+      check_replica(bench,
+                    {.layers = layers, .microbatches = 1 + static_cast<int>(random.below(9))});
+    }
+  }
+}
+
+TEST_CASE("an evaluation sends no more ahead than the pieces of a group") {
+  Bench bench = mlp_bench();
+  const SplitOptions options{.layers = 2, .microbatches = 1};
+  Replica replica;
+  WorkerThread first(replica, bench, options, 0);
+  const std::vector<Piece> pieces(100, Piece(bench.table.all).first(1));
+  std::thread thread([&] {
+    first.scores = {first.row.data(), pieces, {}};
+    CHECK_THROWS_AS(first.worker.score(bench.task(), first.scores), WorkerLost);
+  });
+  WorkerThread second(replica, bench, options, 1);
+  second.scores = {second.row.data(), {pieces.begin(), pieces.begin() + 32}, {}};
+  second.worker.score(bench.task(), second.scores);
+  replica.close();
+  thread.join();
+  CHECK(replica.messages() <= 32 + 1 + 32);
+}
+
+TEST_CASE("a worker that is gone, and numbers that are none, end the others' calls") {
+  Bench bench = mlp_bench();
+  const SplitOptions options{.layers = 2, .microbatches = 1};
+  Replica replica;
+  WorkerThread first(replica, bench, options, 0);
+  std::vector<float> values(first.training.crossings()[0].values * 4, 1.0F);
+  replica.send({1, 0}, values);
+  SUBCASE("gone") { replica.close(); }
+  SUBCASE("negative") { replica.send({1, 0}, {0, 0, -1, 0}); }
+  SUBCASE("too large") { replica.send({1, 0}, {0, 65536, 0, 0}); }
+  SUBCASE("not finite") { replica.send({1, 0}, {NAN, 0, 0, 0}); }
+  CHECK_THROWS_AS(first.worker.gradient(bench.task(), {.samples = bench.table.all.data(),
+                                                       .batch = bench.batch,
+                                                       .parameters = first.row.data(),
+                                                       .gradient = first.gradient.data(),
+                                                       .loss = &first.loss}),
+                  WorkerLost);
+}
