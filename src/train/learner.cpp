@@ -66,11 +66,9 @@ class DeviceLearner final : public Learner<Real> {
   const std::vector<ParameterBlock>& blocks() const override { return blocks_; }
 
   void initialise(int peer, std::span<Real> row) const override {
-    std::vector<Real> whole(training_.parameters());
     training_.initialise(request_.seed,
                          request_.different_initial ? static_cast<std::uint32_t>(peer) : kNoPeer,
-                         std::span(whole));
-    std::copy_n(whole.begin() + static_cast<std::ptrdiff_t>(row_begin_), parameters_, row.begin());
+                         row.first(parameters_), row_begin_);
   }
 
   void local_steps(std::span<StepRequest<Real>> requests) override {

@@ -143,8 +143,7 @@ void check_replica(Bench& bench, const SplitOptions& options) {
   CHECK(replica.unread() == 0);
   for (const auto& own : workers) {
     CHECK(own->loss == loss + loss);
-    const ModelPart& part = own->training.parts()[static_cast<std::size_t>(
-        &own - workers.data())];
+    const ModelPart& part = own->training.parts()[static_cast<std::size_t>(&own - workers.data())];
     const std::vector<float> of_part = WorkerThread::part_of(expected, part);
     CHECK(std::memcmp(own->gradient.data(), of_part.data(), of_part.size() * sizeof(float)) == 0);
     REQUIRE(own->scores.scores.size() == pieces.size());

@@ -29,6 +29,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// The final parameters of a process's nodes.
+fs::path final_path(const ProcessLog& log) {
+  return log.path.parent_path() / fmt::format("final-{}.safetensors", log.lowest_peer);
+}
+
 /// Checks that the logs belong to the run of the first log and contain each node at most once.
 /// Returns the peers without a log.
 Result<std::vector<int>> peers_without_log(const fs::path& folder, const ProcessLog& first,
@@ -100,8 +105,7 @@ Status check_same_config(const Config& written, const fs::path& resolved,
 Status read_rows(const Setup& setup, const std::vector<ProcessLog>& logs,
                  std::map<int, std::vector<float>>& rows) {
   for (const ProcessLog& log : logs) {
-    const fs::path path =
-        log.path.parent_path() / fmt::format("final-{}.safetensors", log.lowest_peer);
+    const fs::path path = final_path(log);
     GOSSAMER_TRY(const TensorFile file, read_safetensors(path));
     const Json& row_hashes = log.end()->at("row_hashes");
     if (const auto id = file.metadata.find("run_id");
@@ -207,24 +211,38 @@ RunTotals totals_of(const std::vector<std::vector<ProcessLog>>& parts) {
 
 /// Of what was trained on a program's model or on data that are not here: the tensors of its first
 /// peer, without training.
-Result<std::shared_ptr<Workload>> recorded_workload(const ProcessLog& log, std::uint64_t seed) {
-  const fs::path path =
-      log.path.parent_path() / fmt::format("final-{}.safetensors", log.lowest_peer);
-  GOSSAMER_TRY(const TensorFile file, read_safetensors(path));
+Result<std::shared_ptr<Workload>> recorded_workload(
+    const std::vector<std::vector<ProcessLog>>& parts, std::uint64_t seed) {
   std::vector<train::ParameterBlock> blocks;
-  const std::string prefix = fmt::format("peer{}.", log.lowest_peer);
   std::size_t offset = 0;
-  for (const Tensor& tensor : file.tensors) {
-    if (!tensor.name.starts_with(prefix)) continue;
-    train::ParameterBlock block;
-    block.name = tensor.name.substr(prefix.size());
-    block.shape.assign(tensor.shape.begin(), tensor.shape.end());
-    block.offset = offset;
-    block.length = tensor.values.size();
-    offset += block.length;
-    blocks.push_back(std::move(block));
+  for (const std::vector<ProcessLog>& logs : parts) {
+    const ProcessLog& log = logs.front();
+    GOSSAMER_TRY(const TensorFile file, read_safetensors(final_path(log)));
+    const std::string prefix = fmt::format("peer{}.", log.lowest_peer);
+    for (const Tensor& tensor : file.tensors) {
+      if (!tensor.name.starts_with(prefix)) continue;
+      train::ParameterBlock block;
+      block.name = tensor.name.substr(prefix.size());
+      block.shape.assign(tensor.shape.begin(), tensor.shape.end());
+      block.offset = offset;
+      block.length = tensor.values.size();
+      offset += block.length;
+      blocks.push_back(std::move(block));
+    }
   }
   return make_recorded_workload(std::move(blocks), seed);
+}
+
+/// The parameters of a replica of which `log` is the log of one worker: those of the other parts
+/// are by the first log of each.
+std::uint64_t whole_row(const std::vector<std::vector<ProcessLog>>& parts, const ProcessLog& log) {
+  const auto parameters = [](const ProcessLog& of) {
+    return of.header.at("parameters").get<std::uint64_t>();
+  };
+  std::uint64_t row = parameters(log);
+  for (const std::vector<ProcessLog>& logs : parts)
+    if (logs.front().part != log.part) row += parameters(logs.front());
+  return row;
 }
 
 /// Whether the data are the peers' own, and the test samples a file that can be read here.
@@ -253,11 +271,11 @@ Result<Config> read_config(const std::vector<std::vector<ProcessLog>>& parts,
 }
 
 /// Rebuilds the setup that the processes ran with, on the CPU; `open`: the participants of an open
-/// run. `parameters`: of a whole model, by the logs. Where the data are the peers' own, it is that
+/// run. Where the data are the peers' own, it is that
 /// of a process without peers, which knows the test samples and the agreed scales.
-Result<Setup> read_setup(const std::vector<ProcessLog>& logs, std::uint64_t parameters,
-                         Config config, const std::optional<topology::Participants>& open) {
-  const ProcessLog& first = logs.front();
+Result<Setup> read_setup(const std::vector<std::vector<ProcessLog>>& parts, Config config,
+                         const std::optional<topology::Participants>& open) {
+  const ProcessLog& first = parts.front().front();
   config.local.device = "cpu";  // whatever device the peers used
   const RunOptions run = config.run;
   if (open) {
@@ -267,7 +285,7 @@ Result<Setup> read_setup(const std::vector<ProcessLog>& logs, std::uint64_t para
   const bool tests_only = has_own_data_and_tests(config);
   std::shared_ptr<Workload> external;
   if (config.model.kind == kExternalModel || (config.shards.partition == "own" && !tests_only)) {
-    GOSSAMER_TRY(external, recorded_workload(first, config.run.seed));
+    GOSSAMER_TRY(external, recorded_workload(parts, config.run.seed));
   }
   LocalRank local_rank;
   if (tests_only) local_rank.hosted = {config.run.peers};
@@ -280,14 +298,17 @@ Result<Setup> read_setup(const std::vector<ProcessLog>& logs, std::uint64_t para
                              unknown, setup.workload->standardised_features()));
     setup.workload->agree(shards);
   }
-  for (const ProcessLog& log : logs)
-    if (parameters != setup.parameters || log.peers != setup.config.run.peers ||
-        log.servers != setup.servers())
-      return data_error(fmt::format(
-          "{}:1: parameters, peers and servers are {}, {} and {}, but by {} they are {}, {} and {}",
-          log.path.string(), parameters, log.peers, log.servers,
-          resolved_path(first.path.parent_path(), first.lowest_peer).string(), setup.parameters,
-          setup.config.run.peers, setup.servers()));
+  for (const std::vector<ProcessLog>& some : parts)
+    for (const ProcessLog& log : some)
+      if (const std::uint64_t parameters = whole_row(parts, log);
+          parameters != setup.parameters || log.peers != setup.config.run.peers ||
+          log.servers != setup.servers())
+        return data_error(fmt::format(
+            "{}:1: parameters, peers and servers are {}, {} and {}, but by {} they are {}, {} and "
+            "{}",
+            log.path.string(), parameters, log.peers, log.servers,
+            resolved_path(first.path.parent_path(), first.lowest_peer).string(), setup.parameters,
+            setup.config.run.peers, setup.servers()));
   return setup;
 }
 
@@ -324,11 +345,8 @@ Result<Json> collect(const fs::path& folder, const std::vector<Override>& overri
   for (const int peer : missing)
     (took_part(peer, open) ? totals.lost_peers : totals.unseen_peers).push_back(peer);
   if (!totals.lost_peers.empty() && !survivors)
-    return files_missing(folder, totals.lost_peers, config.run.peers);
-  std::uint64_t parameters = 0;
-  for (const std::vector<ProcessLog>& some : parts)
-    parameters += some.front().header.at("parameters").get<std::uint64_t>();
-  GOSSAMER_TRY(const Setup setup, read_setup(first, parameters, config, open));
+    return files_missing(folder, totals.lost_peers, first.front().peers);
+  GOSSAMER_TRY(const Setup setup, read_setup(parts, config, open));
   GOSSAMER_TRY(const auto rows, read_rows(setup, parts));
   RowViews views;
   for (const auto& [peer, row] : rows)

@@ -170,15 +170,16 @@ Result<CompiledModel> CompiledModel::compile(const ModelSpec& spec, const ModelC
 }
 
 template <class Real>
-void CompiledModel::initialise(std::uint64_t seed, std::uint32_t stream,
-                               std::span<Real> row) const {
-  GOSSAMER_CHECK(row.size() == parameters(), "a row holds the network's parameters");
+void CompiledModel::initialise(std::uint64_t seed, std::uint32_t stream, std::span<Real> part,
+                               std::size_t begin) const {
+  GOSSAMER_CHECK(begin + part.size() <= parameters(), "a row holds the network's parameters");
   for (std::size_t b = 0; b < blocks_.size(); ++b) {
     const ParameterBlock& block = blocks_[b];
+    if (block.offset < begin || block.offset >= begin + part.size()) continue;
     RandomStream random(seed, stream, Purpose::initial_parameters, b);
     const double deviation = std::sqrt(2.0 / static_cast<double>(block.fan_in));
     const double limit = std::sqrt(6.0 / static_cast<double>(block.fan_in + block.fan_out));
-    for (Real& value : row.subspan(block.offset, block.length)) switch (block.start) {
+    for (Real& value : part.subspan(block.offset - begin, block.length)) switch (block.start) {
         case ParameterBlock::Start::zero: value = 0; break;
         case ParameterBlock::Start::one: value = 1; break;
         case ParameterBlock::Start::he_normal:
@@ -193,7 +194,9 @@ void CompiledModel::initialise(std::uint64_t seed, std::uint32_t stream,
       }
   }
 }
-template void CompiledModel::initialise(std::uint64_t, std::uint32_t, std::span<float>) const;
-template void CompiledModel::initialise(std::uint64_t, std::uint32_t, std::span<double>) const;
+template void CompiledModel::initialise(std::uint64_t, std::uint32_t, std::span<float>,
+                                        std::size_t) const;
+template void CompiledModel::initialise(std::uint64_t, std::uint32_t, std::span<double>,
+                                        std::size_t) const;
 
 }  // namespace gossamer::train

@@ -50,9 +50,10 @@ class CompiledModel {
   /// (fan-in
   /// + fan-out))), embeddings normal with deviation 0.02 (Radford et al. 2019), scales 1, the rest
   /// 0. Drawn in double from the streams (seed, stream, Purpose::initial_parameters, block number).
-  /// `row` has parameters() values.
+  /// `part`: whole blocks of the row, from value `begin` on.
   template <class Real>
-  void initialise(std::uint64_t seed, std::uint32_t stream, std::span<Real> row) const;
+  void initialise(std::uint64_t seed, std::uint32_t stream, std::span<Real> part,
+                  std::size_t begin = 0) const;
 
  private:
   friend class Compiler;

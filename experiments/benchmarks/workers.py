@@ -1,0 +1,133 @@
+"""A model cut over two workers, each in a process with one thread, against one such process.
+
+The model is an MLP of digits with five hidden layers of 1024 units: four matrices of 1024 × 1024,
+of which each worker holds two. The two take turns. The ratio is the whole model's seconds of
+training over those of the workers; its bound is 2 m / (m + 1) for m microbatches, because each
+worker waits while the first microbatch comes and while the last one goes. Peak memory is that of
+the largest process.
+
+    .venv/bin/python experiments/benchmarks/workers.py [--batch 1024] [--json]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from pairs import BINARY, measure
+
+HIDDEN = (1024,) * 5
+MIB = 1 << 20
+
+
+def start(binary: Path, verb: str, out: Path, settings: dict[str, Any], *options: str) -> Any:
+    command = [str(binary), verb, "--quiet", "--out", str(out), *options]
+    for key, value in settings.items():
+        command += ["--set", f"{key}={value}"]
+    return subprocess.Popen(command, stdout=subprocess.DEVNULL)
+
+
+def wait(processes: list[Any]) -> float:
+    """Waits for all. Returns the largest peak memory, in MiB."""
+    peaks = []
+    for process in processes:
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        peaks.append(usage.ru_maxrss * 1024 / MIB)
+    if any(process.returncode != 0 for process in processes):
+        sys.exit("workers.py: a process failed; its message is above")
+    return max(peaks)
+
+
+def seconds(log: Path) -> float:
+    """From the end of round 0 to the last round: training without the start and the first
+    evaluation."""
+    rounds = [
+        record["seconds"]
+        for line in log.read_text(encoding="utf-8").splitlines()
+        if (record := json.loads(line))["record"] == "round"
+    ]
+    return float(rounds[-1] - rounds[0])
+
+
+def train(
+    binary: Path, folder: Path, settings: dict[str, Any], layers: int
+) -> tuple[float, float]:
+    """Seconds of training, and the peak memory of the largest process."""
+    settings = settings | {"split.layers": layers, "net.rendezvous": folder / "meet"}
+    processes = [
+        start(binary, "peer", folder, settings, "--id", f"0.{part}" if layers > 1 else "0")
+        for part in range(layers)
+    ]
+    peak = wait(processes)
+    logs = folder.glob("**/log-0.jsonl")
+    return max(seconds(log) for log in logs), peak
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--binary", type=Path, default=BINARY)
+    parser.add_argument("--batch", type=int, default=1024)
+    parser.add_argument("--microbatches", type=int, default=8)
+    parser.add_argument("--rounds", type=int, default=10)
+    parser.add_argument("--pairs", type=int, default=9)
+    parser.add_argument("--json", action="store_true")
+    arguments = parser.parse_args()
+
+    settings = {
+        "run.peers": 1,
+        "run.rounds": arguments.rounds,
+        "topology.kind": "complete",
+        "model.kind": "mlp",
+        "model.hidden": list(HIDDEN),
+        "data.batch": arguments.batch,
+        "split.microbatches": arguments.microbatches,
+        "local.threads": 1,
+        "log.every": 0,
+        "net.listen": "127.0.0.1:0",
+        "net.failure_timeout": 60,
+    }
+    peaks = {1: 0.0, 2: 0.0}
+
+    def rate(layers: int) -> float:
+        with tempfile.TemporaryDirectory(prefix="gossamer-workers-") as name:
+            taken, peak = train(arguments.binary, Path(name), settings, layers)
+        peaks[layers] = max(peaks[layers], peak)
+        return arguments.rounds / taken
+
+    pairs = measure(
+        "two workers over one process", 1.6, arguments.pairs, lambda: rate(2), lambda: rate(1)
+    )
+    low, high = pairs.interval()
+    result = {
+        "batch": arguments.batch,
+        "microbatches": arguments.microbatches,
+        "ratio": round(pairs.ratio, 3),
+        "interval": [round(low, 3), round(high, 3)],
+        "bound": round(2 * arguments.microbatches / (arguments.microbatches + 1), 3),
+        "whole_mib": round(peaks[1], 1),
+        "worker_mib": round(peaks[2], 1),
+    }
+    if arguments.json:
+        print(json.dumps(result))
+        return 0
+    print(
+        f"two workers, {result['microbatches']} microbatches of a batch of {result['batch']}: "
+        f"{result['ratio']} times as fast as one process (95 %: {low:.3f} to {high:.3f}; bound "
+        f"{result['bound']})\n"
+        f"peak memory: {result['worker_mib']} MiB of the larger worker, {result['whole_mib']} MiB "
+        "of one process"
+    )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
