@@ -68,6 +68,7 @@ def lab(tmp_path: Path, fake_gossamer: Path, monkeypatch: pytest.MonkeyPatch) ->
         encoding="utf-8",
     )
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("lab.page.PNG_DPI", 30)  # the same figures in a tenth of the pixels
 
     def call(
         script: str, *arguments: object, program: Path = fake_gossamer
