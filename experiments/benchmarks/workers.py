@@ -56,9 +56,7 @@ def seconds(log: Path) -> float:
     return float(rounds[-1] - rounds[0])
 
 
-def train(
-    binary: Path, folder: Path, settings: dict[str, Any], layers: int
-) -> tuple[float, float]:
+def train(binary: Path, folder: Path, settings: dict[str, Any], layers: int) -> tuple[float, float]:
     """Seconds of training, and the peak memory of the largest process."""
     settings = settings | {"split.layers": layers, "net.rendezvous": folder / "meet"}
     processes = [
