@@ -40,9 +40,8 @@ class DeviceLearner final : public Learner<Real> {
         evaluation_(std::move(evaluation)),
         split_(std::move(split)),
         worker_(std::move(worker)),
-        row_begin_(part != nullptr ? part->row_begin : 0),
-        parameters_(part != nullptr ? part->parameters() : training_.parameters()),
-        blocks_(part != nullptr ? part->blocks : training_.blocks()),
+        rows_(part != nullptr ? Rows{part->row_begin, part->parameters(), part->blocks}
+                              : Rows{0, training_.parameters(), training_.blocks()}),
         device_(device) {
     std::vector<std::size_t> sizes;
     for (const auto& shard : request_.shards) {
@@ -62,13 +61,13 @@ class DeviceLearner final : public Learner<Real> {
     if (split_ && !worker_) pipeline_.emplace(*split_, request_.split, device_);
   }
 
-  std::size_t parameters() const override { return parameters_; }
-  const std::vector<ParameterBlock>& blocks() const override { return blocks_; }
+  std::size_t parameters() const override { return rows_.length; }
+  const std::vector<ParameterBlock>& blocks() const override { return rows_.blocks; }
 
   void initialise(int peer, std::span<Real> row) const override {
     training_.initialise(request_.seed,
                          request_.different_initial ? static_cast<std::uint32_t>(peer) : kNoPeer,
-                         row.first(parameters_), row_begin_);
+                         row.first(rows_.length), rows_.begin);
   }
 
   void local_steps(std::span<StepRequest<Real>> requests) override {
@@ -161,8 +160,11 @@ class DeviceLearner final : public Learner<Real> {
   CompiledModel training_, evaluation_;
   std::shared_ptr<const SplitModel> split_;  // null: the model is whole
   std::unique_ptr<ReplicaWorker<Real>> worker_;
-  std::size_t row_begin_, parameters_;  // of the rows, in the model's row
-  std::vector<ParameterBlock> blocks_;
+  struct Rows {
+    std::size_t begin = 0, length = 0;  // in the model's row
+    std::vector<ParameterBlock> blocks;
+  };
+  Rows rows_;
   gpu::BasicDevice<Real>& device_;
   std::vector<DeviceTable> tables_;                // by GPU index
   std::vector<std::optional<BatchOrder>> orders_;  // by peer; none for a shard of another process

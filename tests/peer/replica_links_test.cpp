@@ -8,7 +8,7 @@
 using namespace gossamer;
 using namespace gossamer::peer;
 
-TEST_CASE("messages leave in the order sent, and what is wanted is taken once") {
+TEST_CASE("messages are taken in the order sent, and the end after them") {
   ReplicaLinks links;
   int woken = 0;
   links.connect([&] { ++woken; });
@@ -16,36 +16,42 @@ TEST_CASE("messages leave in the order sent, and what is wanted is taken once") 
   links.send(1, first);
   links.send(0, second);
   CHECK(woken == 2);
-  CHECK_FALSE(links.take_wanted().has_value());
-  auto message = links.take_outgoing();
-  REQUIRE(message.has_value());
-  CHECK(message->part == 1);
-  CHECK(message->values == first);
-  CHECK_FALSE(links.done());
   links.finish();
-  CHECK_FALSE(links.done());  // a message is left
-  message = links.take_outgoing();
-  REQUIRE(message.has_value());
-  CHECK(message->part == 0);
-  CHECK_FALSE(links.take_outgoing().has_value());
-  CHECK(links.done());
+  const ReplicaLinks::Work work = links.take();
+  REQUIRE(work.outgoing.size() == 2);
+  CHECK(work.outgoing[0].part == 1);
+  CHECK(work.outgoing[0].values == first);
+  CHECK(work.outgoing[1].part == 0);
+  CHECK_FALSE(work.wanted.has_value());
+  CHECK(work.done);
+  CHECK(links.take().outgoing.empty());
 }
 
-TEST_CASE("a message that has come ends the wait for it") {
+TEST_CASE(
+    "what was sent before a wait is taken with it, and a message that has come ends the wait") {
   ReplicaLinks links;
-  std::atomic<bool> wanted = false;
-  links.connect([&] { wanted = true; });
   std::vector<float> got(3);
-  std::thread trainer([&] { links.receive(2, got); });
-  while (!wanted) std::this_thread::yield();
-  std::optional<ReplicaLinks::Wanted> message;
-  while (!message) message = links.take_wanted();
-  CHECK(message->part == 2);
-  CHECK(message->values == 3);
-  CHECK_FALSE(links.take_wanted().has_value());
-  links.arrived(std::vector<float>{4, 5, 6});
+  std::thread trainer([&] {
+    for (float k = 0; k < 2000; ++k) {
+      links.send(2, std::vector<float>{k});
+      links.receive(2, got);
+    }
+  });
+  // Without a wait for the other thread, so that take() comes between any two of its steps. An
+  // answer depends on the message before it.
+  std::vector<float> sent;
+  for (std::size_t waits = 0; waits < 2000;) {
+    const ReplicaLinks::Work work = links.take();
+    for (const ReplicaLinks::Message& message : work.outgoing) sent.push_back(message.values[0]);
+    if (!work.wanted) continue;
+    CHECK(work.wanted->part == 2);
+    CHECK(work.wanted->values == 3);
+    CHECK(sent.size() == ++waits);
+    CHECK_FALSE(links.take().wanted.has_value());
+    links.arrived(std::vector<float>{4, 5, static_cast<float>(waits)});
+  }
   trainer.join();
-  CHECK(got == std::vector<float>{4, 5, 6});
+  CHECK(got == std::vector<float>{4, 5, 2000});
 }
 
 TEST_CASE("a close ends a wait and each later call, with the first reason") {

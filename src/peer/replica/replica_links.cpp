@@ -38,17 +38,9 @@ void ReplicaLinks::close(const std::string& why) {
   changed_.notify_all();
 }
 
-std::optional<ReplicaLinks::Message> ReplicaLinks::take_outgoing() {
+ReplicaLinks::Work ReplicaLinks::take() {
   const std::lock_guard lock(mutex_);
-  if (outgoing_.empty()) return std::nullopt;
-  Message message = std::move(outgoing_.front());
-  outgoing_.pop_front();
-  return message;
-}
-
-std::optional<ReplicaLinks::Wanted> ReplicaLinks::take_wanted() {
-  const std::lock_guard lock(mutex_);
-  return std::exchange(wanted_, std::nullopt);
+  return {std::exchange(outgoing_, {}), std::exchange(wanted_, std::nullopt), done_};
 }
 
 void ReplicaLinks::arrived(std::span<const float> values) {
@@ -65,11 +57,6 @@ void ReplicaLinks::finish() {
   const std::lock_guard lock(mutex_);
   done_ = true;
   wake();
-}
-
-bool ReplicaLinks::done() const {
-  const std::lock_guard lock(mutex_);
-  return done_ && outgoing_.empty();
 }
 
 }  // namespace gossamer::peer

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <condition_variable>
-#include <deque>
 #include <functional>
 #include <mutex>
 #include <optional>
@@ -35,16 +34,18 @@ class ReplicaLinks final : public train::WorkerLinks<float> {
     int part = 0;
     std::size_t values = 0;
   };
+  /// What there is to do for the other thread. It is taken in one piece: what was sent before a
+  /// wait began is there when the wait is, and must leave first, for the answer may depend on it.
+  struct Work {
+    std::vector<Message> outgoing;  ///< in the order sent
+    std::optional<Wanted> wanted;   ///< the message that the other thread waits for; each once
+    bool done = false;              ///< nothing follows
+  };
   /// `wake` is called, from any thread, when there is something to take. Before the others.
   void connect(std::function<void()> wake);
-  /// The next message to send.
-  std::optional<Message> take_outgoing();
-  /// The message that the other thread waits for; each once.
-  std::optional<Wanted> take_wanted();
-  /// It has come.
+  Work take();
+  /// What was wanted has come.
   void arrived(std::span<const float> values);
-  /// The trainer is done: once all messages are sent, the network may end.
-  bool done() const;
   /// Called once by the thread that made the network, after training.
   void finish();
 
@@ -53,10 +54,10 @@ class ReplicaLinks final : public train::WorkerLinks<float> {
     if (wake_) wake_();
   }
 
-  mutable std::mutex mutex_;
+  std::mutex mutex_;
   std::condition_variable changed_;
   std::function<void()> wake_;
-  std::deque<Message> outgoing_;
+  std::vector<Message> outgoing_;
   std::span<float> into_;  ///< of the receive() under way
   std::optional<Wanted> wanted_;
   bool waiting_ = false, done_ = false;

@@ -14,6 +14,16 @@ namespace {
 
 constexpr gossip::Round kRound = 0;
 constexpr int kMessageRow = 0;
+constexpr const char* kNoLongerWhole = "is no longer whole";
+
+template <class Value>
+std::vector<std::span<Value>> pieces_of(std::span<Value> values) {
+  std::vector<std::span<Value>> pieces;
+  for (std::size_t begin = 0; begin < values.size(); begin += ReplicaExchange::kMostValues)
+    pieces.push_back(
+        values.subspan(begin, std::min(ReplicaExchange::kMostValues, values.size() - begin)));
+  return pieces;
+}
 
 /// The key of a peer is that of all workers of its replica.
 net::MemberList workers_of(const net::MemberList& members, const WorkerPlace& worker, int parts) {
@@ -43,24 +53,21 @@ gossip::task<void> ReplicaExchange::round(gossip::Node& node, gossip::Round) con
   std::vector<float> values;
   const std::optional<int> nobody;
   for (;;) {
-    while (const auto message = links_.take_outgoing())
-      for (std::size_t begin = 0; begin < message->values.size(); begin += kMostValues)
-        node.send_copy(message->part, kRound, kMessageRow,
-                       std::span(message->values)
-                           .subspan(begin, std::min(kMostValues, message->values.size() - begin)));
-    const auto wanted = links_.take_wanted();
-    if (!wanted) {
-      if (links_.done()) co_return;
+    const ReplicaLinks::Work work = links_.take();
+    for (const ReplicaLinks::Message& message : work.outgoing)
+      for (const std::span<const float> piece : pieces_of<const float>(message.values))
+        node.send_copy(message.part, kRound, kMessageRow, piece);
+    if (work.wanted) {
+      values.resize(work.wanted->values);
+      for (const std::span<float> piece : pieces_of<float>(values))
+        co_await node.receive(work.wanted->part, kRound, kMessageRow, piece,
+                              gossip::Combine::replace);
+      links_.arrived(values);
+    } else if (work.done) {
+      co_return;
+    } else {
       co_await node.wait_event(nobody);
-      continue;
     }
-    values.resize(wanted->values);
-    for (std::size_t begin = 0; begin < values.size(); begin += kMostValues) {
-      const auto into =
-          std::span(values).subspan(begin, std::min(kMostValues, values.size() - begin));
-      co_await node.receive(wanted->part, kRound, kMessageRow, into, gossip::Combine::replace);
-    }
-    links_.arrived(values);
   }
 }
 
@@ -169,16 +176,26 @@ void ReplicaNetwork::serve() {
 void ReplicaNetwork::finished(gossip::PeerEngine&) { scheduler_.stop(); }
 
 /// An error of the network of workers, for people who know the run's peers.
-Error ReplicaNetwork::of_replica(const char* what, const Error& error) const {
+Error ReplicaNetwork::of_replica(const char* what, const Error& error) {
+  const WorkerPlace& worker = request_.worker;
+  if (error.kind == ErrorKind::diverged)
+    return {error.kind,
+            fmt::format("worker {}: replica {} diverged: what its workers exchange is no longer "
+                        "finite, or beyond {:g}; {}",
+                        worker.name(), worker.replica, group_.exchange().options().largest_value,
+                        setup_.workload->spec().divergence_advice)};
+  const bool names_worker = error.message.starts_with("worker ");
   return {error.kind,
-          fmt::format("worker {}: replica {} {}; in the network of its workers, whose "
-                      "ids are those of their parts, {}",
-                      request_.worker.name(), request_.worker.replica, what, error.message)};
+          fmt::format("worker {}: replica {} {}{}{}", worker.name(), worker.replica, what,
+                      names_worker ? ": "
+                                   : "; in the network of its workers, whose ids are "
+                                     "those of their parts, ",
+                      error.message)};
 }
 
 void ReplicaNetwork::lose(const Error& error) {
-  if (!lost_) lost_ = of_replica("is no longer whole", error);
-  request_.links->close(lost_->message);
+  if (!lost_) lost_ = error;
+  request_.links->close(of_replica(kNoLongerWhole, *lost_).message);
   scheduler_.stop();
 }
 
@@ -187,14 +204,14 @@ Status ReplicaNetwork::leave(const Status& status) {
   if (status.ok()) request_.links->finish();
   else scheduler_.post_external([this] { scheduler_.stop(); });
   thread_.join();
-  if (lost_) {
-    network_->abort(*lost_);
-  } else if (!status.ok()) {
+  // What ends here may set lost_ too.
+  const std::optional<Error> lost = lost_;
+  if (lost) network_->abort(*lost);
+  else if (!status.ok())
     network_->abort({status.error().kind, fmt::format("worker {} ended: {}", request_.worker.name(),
                                                       status.error().message)});
-  }
   network_->leave();
-  return lost_ ? Status(*lost_) : status;
+  return lost ? Status(of_replica(kNoLongerWhole, *lost)) : status;
 }
 
 }  // namespace gossamer::peer

@@ -70,7 +70,7 @@ class ReplicaNetwork final : private gossip::EngineHooks {
   gossip::GroupRequest group_request();
   Result<net::NetworkSetup> network_setup();
   void serve();
-  Error of_replica(const char* what, const Error& error) const;
+  Error of_replica(const char* what, const Error& error);
   /// The replica is not whole any more.
   void lose(const Error& error);
 
