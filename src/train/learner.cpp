@@ -214,7 +214,8 @@ void DeviceLearner<Real>::train_in_parts(std::span<StepRequest<Real>> requests, 
       const std::uint64_t step = request.first_step + static_cast<std::uint64_t>(s);
       const auto batch = orders_.at(static_cast<std::size_t>(request.peer)).value().batch(step);
       samples_.insert(samples_.end(), batch.begin(), batch.end());
-      replicas.push_back({.batch = static_cast<int>(batch.size()),
+      replicas.push_back({.step = step,
+                          .batch = static_cast<int>(batch.size()),
                           .parameters = request.parameters,
                           .gradient = request.gradient,
                           .weight = gradient_weight(request.peer),

@@ -198,7 +198,28 @@ TEST_CASE("an evaluation sends no more ahead than the pieces of a group") {
   second.worker.score(bench.task(), second.scores);
   replica.close();
   thread.join();
-  CHECK(replica.messages() <= 32 + 1 + 32);
+  CHECK(replica.messages() <= 1 + 32 + 1 + 1 + 32);  // call, outputs, scores; call, outputs
+}
+
+TEST_CASE("workers whose calls differ say so, and train on nothing of each other") {
+  Bench bench = mlp_bench();
+  const SplitOptions options{.layers = 2, .microbatches = 1};
+  Replica replica;
+  WorkerThread second(replica, bench, options, 1);
+  replica.send({0, 1}, {7, 0, 0, 0});  // no step's number, and no evaluation
+  std::string why;
+  try {
+    second.worker.gradient(bench.task(), {.step = 3,
+                                          .samples = bench.table.all.data(),
+                                          .batch = bench.batch,
+                                          .parameters = second.row.data(),
+                                          .gradient = second.gradient.data(),
+                                          .loss = &second.loss});
+  } catch (const WorkerLost& lost) {
+    why = lost.what();
+  }
+  CHECK(why.find("that of part 1 begins local step 3") != std::string::npos);
+  CHECK(second.loss == 0);
 }
 
 TEST_CASE("a worker that is gone, and numbers that are none, end the others' calls") {

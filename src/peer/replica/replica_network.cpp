@@ -118,7 +118,6 @@ Result<net::NetworkSetup> ReplicaNetwork::network_setup() {
   const int parts = all_pairs_->peers();
   net::NetworkSetup network;
   network.options = request_.config.net;
-  network.options.http.clear();
   GOSSAMER_TRY(network.credentials, load_credentials(network.options, {request_.worker.replica}));
   if (network.credentials)
     network.credentials->members = workers_of(network.credentials->members, request_.worker, parts);

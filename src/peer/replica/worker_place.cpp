@@ -62,6 +62,15 @@ Status check_worker(const Config& config, const WorkerPlace& worker, const Resum
   };
   if (config.net.rendezvous.empty())
     return refuse("workers find each other in a folder: set net.rendezvous");
+  if (!config.net.peers.empty())
+    return refuse(
+        "net.peers has one address for each peer, and workers listen where they like: "
+        "leave it out, and give keys in net.members");
+  if (const std::string& listen = config.net.listen; !listen.empty() && !listen.ends_with(":0"))
+    return refuse(
+        fmt::format("net.listen = {} gives a port, and a worker listens for two networks: "
+                    "give port 0",
+                    listen));
   if (config.optimizer.rule.kind == gpu::UpdateRule::Kind::muon)
     return refuse("optimizer.kind = muon asks which matrix is the model's last one");
   if (config.checkpoint.every > 0 || resume.kind != ResumeChoice::Kind::none)
@@ -86,6 +95,7 @@ Config part_config(Config config, const WorkerPlace& worker) {
   const std::string name = fmt::format("part{}of{}", worker.part, config.model.split.layers);
   config.local.out = (run_folder(config) / name).string();
   add_folder(config.net.rendezvous, name);
+  if (worker.part > 0) config.net.http.clear();
   return config;
 }
 
@@ -93,6 +103,7 @@ Config replica_config(Config config, const WorkerPlace& worker) {
   const std::string name = fmt::format("replica{}", worker.replica);
   config.run.id = config.run_id() + "-" + name;
   add_folder(config.net.rendezvous, name);
+  config.net.http.clear();
   return config;
 }
 

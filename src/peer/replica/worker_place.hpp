@@ -31,7 +31,7 @@ Status check_worker(const Config& config, const WorkerPlace& worker, const Resum
 
 /// The configuration of the network of the workers that hold this part, one of each replica, who
 /// mix it: its peers are the replicas. The run folder and the rendezvous are folders of the name
-/// part1of2 in those of `config`.
+/// part1of2 in those of `config`. The workers of part 0 serve the page of the run.
 Config part_config(Config config, const WorkerPlace& worker);
 
 /// The configuration of the network of the workers of this replica, whose peers are the parts. The

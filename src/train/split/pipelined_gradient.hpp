@@ -16,6 +16,7 @@ namespace gossamer::train {
 /// The gradient of one batch of one replica. Rows are device memory, of the whole model.
 template <class Real>
 struct PipelinedRequest {
+  std::uint64_t step = 0;                  ///< local step number of the batch
   const std::uint32_t* samples = nullptr;  ///< [batch] indices into the table (host memory)
   int batch = 0;
   const Real* parameters = nullptr;

@@ -1,8 +1,9 @@
 #include "train/split/replica_worker.hpp"
 
 #include <algorithm>
-#include <array>
 #include <bit>
+#include <cmath>
+#include <string>
 #include <utility>
 
 namespace gossamer::train {
@@ -15,14 +16,13 @@ constexpr std::size_t kPiecesAhead = 32;
 /// A double as values that any link carries without a change: 16 of its bits in each.
 constexpr std::size_t kNumberValues = 4;
 template <class Real>
-std::array<Real, kNumberValues> values_of(double number) {
+void append(double number, std::vector<Real>& message) {
   auto bits = std::bit_cast<std::uint64_t>(number);
-  std::array<Real, kNumberValues> values;
-  for (Real& value : values) value = static_cast<Real>(bits & 0xFFFFU), bits >>= 16;
-  return values;
+  for (std::size_t k = 0; k < kNumberValues; ++k, bits >>= 16)
+    message.push_back(static_cast<Real>(bits & 0xFFFFU));
 }
 template <class Real>
-double number_of(const std::array<Real, kNumberValues>& values) {
+double number_of(std::span<const Real> values) {
   std::uint64_t bits = 0;
   for (std::size_t k = kNumberValues; k-- > 0;) {
     if (!(values[k] >= 0 && values[k] <= 65535))
@@ -30,6 +30,12 @@ double number_of(const std::array<Real, kNumberValues>& values) {
     bits = bits << 16 | static_cast<std::uint64_t>(values[k]);
   }
   return std::bit_cast<double>(bits);
+}
+
+/// agree(): of an evaluation.
+constexpr double kEvaluates = -1;
+std::string text_of_call(double call) {
+  return call < 0 ? "evaluates" : "begins local step " + std::to_string(std::llround(call));
 }
 
 }  // namespace
@@ -74,6 +80,7 @@ void ReplicaWorker<Real>::gradient(const gpu::Task& task, const PipelinedRequest
   const auto in_flight =
       static_cast<std::size_t>(train::in_flight(worker_.part, parts, microbatches));
   allocate(request.parameters, in_flight);
+  agree(static_cast<double>(request.step));
   Sums sums;
   device_.upload(sums_.row(0).data(), &sums, sizeof sums);
   for (const PipelineStep& step : worker_order(worker_.part, parts, microbatches)) {
@@ -105,6 +112,7 @@ void ReplicaWorker<Real>::score(const gpu::Task& task, ScoreRequest<Real>& reque
   allocate(request.parameters, 0);
   std::span<const Piece> pieces = request.pieces;
   while (!pieces.empty()) {
+    agree(kEvaluates);
     const std::size_t count = std::min(kPiecesAhead, pieces.size());
     for (const Score& score : score_some(task, request.parameters, pieces.first(count)))
       request.scores.push_back(score);
@@ -197,22 +205,40 @@ void ReplicaWorker<Real>::receive(int part, Real* values, std::size_t count) {
 }
 
 template <class Real>
+void ReplicaWorker<Real>::agree(double call) {
+  if (worker_.part > 0) {
+    double before = 0;
+    receive_numbers(worker_.part - 1, std::span(&before, 1));
+    if (before != call)
+      throw WorkerLost(
+          "the workers of this replica are not in step: that of part " +
+          std::to_string(worker_.part - 1) + " " + text_of_call(before) + ", and that of part " +
+          std::to_string(worker_.part) + " " + text_of_call(call) +
+          "; either they log other rounds (log.every), or the networks of their parts left out "
+          "different rounds");
+  }
+  if (worker_.part < last()) send_numbers(worker_.part + 1, std::span(&call, 1));
+}
+
+template <class Real>
 void ReplicaWorker<Real>::share(std::span<double> numbers) {
+  if (worker_.part < last()) return receive_numbers(last(), numbers);
+  for (int part = 0; part < last(); ++part) send_numbers(part, numbers);
+}
+
+template <class Real>
+void ReplicaWorker<Real>::send_numbers(int part, std::span<const double> numbers) {
   std::vector<Real> message;
-  if (worker_.part == last()) {
-    for (const double number : numbers)
-      for (const Real value : values_of<Real>(number)) message.push_back(value);
-    for (int part = 0; part < last(); ++part) worker_.links->send(part, message);
-    return;
-  }
-  message.resize(numbers.size() * kNumberValues);
-  worker_.links->receive(last(), message);
-  for (std::size_t k = 0; k < numbers.size(); ++k) {
-    std::array<Real, kNumberValues> values;
-    std::copy_n(message.begin() + static_cast<std::ptrdiff_t>(k * kNumberValues), kNumberValues,
-                values.begin());
-    numbers[k] = number_of(values);
-  }
+  for (const double number : numbers) append(number, message);
+  worker_.links->send(part, message);
+}
+
+template <class Real>
+void ReplicaWorker<Real>::receive_numbers(int part, std::span<double> numbers) {
+  std::vector<Real> message(numbers.size() * kNumberValues);
+  worker_.links->receive(part, message);
+  for (std::size_t k = 0; k < numbers.size(); ++k)
+    numbers[k] = number_of(std::span<const Real>(message).subspan(k * kNumberValues));
 }
 
 template class ReplicaWorker<float>;

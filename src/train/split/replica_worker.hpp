@@ -16,8 +16,8 @@
 
 namespace gossamer::train {
 
-/// All workers of a replica make the same calls in the same order. Every call throws WorkerLost.
-/// Thread: any, one at a time.
+/// All workers of a replica make the same calls in the same order. Every call throws WorkerLost,
+/// also where it is another one than that of the worker before. Thread: any, one at a time.
 template <class Real>
 class ReplicaWorker {
  public:
@@ -54,6 +54,10 @@ class ReplicaWorker {
   void receive(int part, Real* values, std::size_t count);
   /// The last worker sends its numbers to all others, which receive them.
   void share(std::span<double> numbers);
+  void send_numbers(int part, std::span<const double> numbers);
+  void receive_numbers(int part, std::span<double> numbers);
+  /// Each worker tells the next one which step it begins, or that it evaluates.
+  void agree(double call);
 
   Worker<Real> worker_;
   SplitModel training_, evaluation_;

@@ -152,6 +152,16 @@ def test_a_replica_with_a_worker_missing_does_not_start(network: NetworkFactory)
     )
 
 
+def test_workers_that_log_other_rounds_are_told_so(network: NetworkFactory) -> None:
+    net = network(1, *MLP, "topology.kind=complete", "split.layers=2")
+    net.start("0.0", "log.every=2")
+    net.start("0.1", "log.every=1")
+    assert net.wait() == [5, 5]
+    assert "part 0 begins local step 1, and that of part 1 evaluates; either they log other" in (
+        net.processes[1].stderr
+    )
+
+
 def test_workers_that_cut_in_other_ways_refuse_each_other(network: NetworkFactory) -> None:
     net = network(
         1, *MLP, "topology.kind=complete", "split.layers=2", "run.id=cuts", "net.join_timeout=5"
@@ -191,6 +201,8 @@ def test_a_member_with_the_key_of_another_replica_is_no_worker(network: NetworkF
         ("0.1.1", (), "--id: '0.1.1' names no worker"),
         ("0.0", ("split.layers=1",), "worker 0.0: split.layers is 1"),
         ("0.0", ("net.rendezvous=",), "set net.rendezvous"),
+        ("0.0", ('net.peers=["127.0.0.1:7001", "127.0.0.1:7002"]',), "leave it out"),
+        ("0.0", ("net.listen=127.0.0.1:7001",), "give port 0"),
         ("0.0", ("checkpoint.every=5",), "set checkpoint.every = 0"),
         ("0.0", ("optimizer.kind=muon",), "optimizer.kind = muon asks which matrix"),
         ("0.0", ("mixing.rule=median",), "set mixing.rule = mean"),
