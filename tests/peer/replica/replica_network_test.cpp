@@ -19,8 +19,8 @@ struct WorkerProcess {
   WorkerProcess(const Config& config, int part)
       : place{0, part},
         setup(make_setup(part_config(config, place), {}, nullptr, {part, links.get()}).value()),
-        network(ReplicaNetwork::make(setup, {place, replica_config(config, place), links}).value()) {
-  }
+        network(
+            ReplicaNetwork::make(setup, {place, replica_config(config, place), links}).value()) {}
 
   WorkerPlace place;
   std::shared_ptr<ReplicaLinks> links = std::make_shared<ReplicaLinks>();
@@ -33,10 +33,10 @@ using Work = std::function<Status(ReplicaLinks& links)>;
 /// Both workers join, work, and leave with what they return. Returns with what they end.
 std::vector<Status> run_replica(const Work& first, const Work& second) {
   const Folder folder;
-  const Config config = configured(
-      {"run.peers=1", "topology.kind=complete", "model.kind=mlp", "model.hidden=[4]", "data.batch=4",
-       "split.layers=2", "net.listen=127.0.0.1:0", "net.failure_timeout=30",
-       "net.rendezvous=" + (folder.path / "meet").string()});
+  const Config config =
+      configured({"run.peers=1", "topology.kind=complete", "model.kind=mlp", "model.hidden=[4]",
+                  "data.batch=4", "split.layers=2", "net.listen=127.0.0.1:0",
+                  "net.failure_timeout=30", "net.rendezvous=" + (folder.path / "meet").string()});
   std::vector<Status> ended(2);
   const auto run = [&](int part, const Work& work) {
     WorkerProcess worker(config, part);
@@ -100,7 +100,8 @@ TEST_CASE("a worker that ends with an error ends the wait of the other, which sa
         return Status();
       },
       [](ReplicaLinks&) { return Status(Error{ErrorKind::interrupted, "it was stopped"}); });
-  CHECK(contains(why, "worker 0.0: replica 0 is no longer whole: worker 0.1 ended: it was stopped"));
+  CHECK(
+      contains(why, "worker 0.0: replica 0 is no longer whole: worker 0.1 ended: it was stopped"));
   REQUIRE_FALSE(ended[0].ok());
   CHECK(ended[0].error().kind == ErrorKind::interrupted);
   REQUIRE_FALSE(ended[1].ok());
