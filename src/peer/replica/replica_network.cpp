@@ -51,7 +51,7 @@ gossip::AlgorithmRequirements ReplicaExchange::requirements() const {
 
 gossip::task<void> ReplicaExchange::round(gossip::Node& node, gossip::Round) const {
   std::vector<float> values;
-  const std::optional<int> nobody;
+  const std::optional<int> any_sender;
   for (;;) {
     const ReplicaLinks::Work work = links_.take();
     for (const ReplicaLinks::Message& message : work.outgoing)
@@ -66,7 +66,7 @@ gossip::task<void> ReplicaExchange::round(gossip::Node& node, gossip::Round) con
     } else if (work.done) {
       co_return;
     } else {
-      co_await node.wait_event(nobody);
+      co_await node.wait_event(any_sender);
     }
   }
 }
@@ -174,7 +174,7 @@ void ReplicaNetwork::serve() {
 
 void ReplicaNetwork::finished(gossip::PeerEngine&) { scheduler_.stop(); }
 
-/// An error of the network of workers, for people who know the run's peers.
+/// An error of the network of workers, in terms of the run.
 Error ReplicaNetwork::of_replica(const char* what, const Error& error) {
   const WorkerPlace& worker = request_.worker;
   if (error.kind == ErrorKind::diverged)

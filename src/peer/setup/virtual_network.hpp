@@ -33,8 +33,8 @@ train::PipelineCosts pipeline_costs(const Setup& setup);
 /// The microbatches of a step of a cut model.
 int microbatches(const Setup& setup);
 /// The values of a row over those of its largest part. The workers of two replicas exchange their
-/// parts side by side, over links of their own, so that a row travels as if links were so many
-/// times as fast. 1: the model is whole, or servers hold it whole.
+/// parts side by side, over links of their own, so that a row travels as if each link were faster
+/// by this factor. 1: the model is whole, or servers hold it whole.
 double parts_side_by_side(const Setup& setup);
 
 /// A link between two nodes, or, of a cut model, all links between their workers.

@@ -56,7 +56,7 @@ class ReplicaWorker {
   void share(std::span<double> numbers);
   void send_numbers(int part, std::span<const double> numbers);
   void receive_numbers(int part, std::span<double> numbers);
-  /// Each worker tells the next one which step it begins, or that it evaluates.
+  /// Each worker sends the next one the number of the step that it begins, or that it evaluates.
   void agree(double call);
 
   Worker<Real> worker_;

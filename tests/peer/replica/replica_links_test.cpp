@@ -75,5 +75,5 @@ TEST_CASE("a close ends a wait and each later call, with the first reason") {
   std::vector<float> late(1);
   CHECK_THROWS_AS(links.receive(1, late), train::WorkerLost);
   CHECK_THROWS_AS(links.send(1, late), train::WorkerLost);
-  links.arrived(late);  // too late: nobody waits
+  links.arrived(late);  // too late: no call waits
 }
