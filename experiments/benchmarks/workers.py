@@ -1,12 +1,13 @@
 """A model cut over two workers, each in a process with one thread, against one such process.
 
-The model is an MLP of digits with five hidden layers of 1024 units: four matrices of 1024 × 1024,
-of which each worker holds two. The two take turns. The ratio is the whole model's seconds of
-training over those of the workers; its bound is 2 m / (m + 1) for m microbatches, because each
-worker waits while the first microbatch comes and while the last one goes. Peak memory is that of
-the largest process.
+The model is an MLP of digits with five hidden layers of 1024 units: four matrices of 1024 × 1024.
+It is cut by layers, so that each worker holds two of them, or inside layers (--cut parameters), so
+that each holds half of each. The pair and the one process take turns. The ratio is the whole
+model's seconds of training over those of the workers. Its bound by layers is 2 m / (m + 1) for m
+microbatches, because each worker waits while the first microbatch comes and while the last one
+goes; inside layers it is 2. Peak memory is that of the largest process.
 
-    .venv/bin/python experiments/benchmarks/workers.py [--batch 1024] [--json]
+    .venv/bin/python experiments/benchmarks/workers.py [--cut parameters] [--batch 1024] [--json]
 """
 
 from __future__ import annotations
@@ -56,12 +57,14 @@ def seconds(log: Path) -> float:
     return float(rounds[-1] - rounds[0])
 
 
-def train(binary: Path, folder: Path, settings: dict[str, Any], layers: int) -> tuple[float, float]:
+def train(
+    binary: Path, folder: Path, settings: dict[str, Any], cut: str, workers: int
+) -> tuple[float, float]:
     """Seconds of training, and the peak memory of the largest process."""
-    settings = settings | {"split.layers": layers, "net.rendezvous": folder / "meet"}
+    settings = settings | {f"split.{cut}": workers, "net.rendezvous": folder / "meet"}
     processes = [
-        start(binary, "peer", folder, settings, "--id", f"0.{part}" if layers > 1 else "0")
-        for part in range(layers)
+        start(binary, "peer", folder, settings, "--id", f"0.{worker}" if workers > 1 else "0")
+        for worker in range(workers)
     ]
     peak = wait(processes)
     logs = folder.glob("**/log-0.jsonl")
@@ -74,11 +77,14 @@ def main() -> int:
     )
     parser.add_argument("--binary", type=Path, default=BINARY)
     parser.add_argument("--batch", type=int, default=1024)
-    parser.add_argument("--microbatches", type=int, default=8)
+    parser.add_argument("--cut", choices=("layers", "parameters"), default="layers")
+    parser.add_argument("--microbatches", type=int, help="default: 8 by layers, 1 inside layers")
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--pairs", type=int, default=9)
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
+    by_layers = arguments.cut == "layers"
+    microbatches = arguments.microbatches or (8 if by_layers else 1)
 
     settings = {
         "run.peers": 1,
@@ -87,7 +93,7 @@ def main() -> int:
         "model.kind": "mlp",
         "model.hidden": list(HIDDEN),
         "data.batch": arguments.batch,
-        "split.microbatches": arguments.microbatches,
+        "split.microbatches": microbatches,
         "local.threads": 1,
         "log.every": 0,
         "net.listen": "127.0.0.1:0",
@@ -95,10 +101,10 @@ def main() -> int:
     }
     peaks = {1: 0.0, 2: 0.0}
 
-    def rate(layers: int) -> float:
+    def rate(workers: int) -> float:
         with tempfile.TemporaryDirectory(prefix="gossamer-workers-") as name:
-            taken, peak = train(arguments.binary, Path(name), settings, layers)
-        peaks[layers] = max(peaks[layers], peak)
+            taken, peak = train(arguments.binary, Path(name), settings, arguments.cut, workers)
+        peaks[workers] = max(peaks[workers], peak)
         return arguments.rounds / taken
 
     pairs = measure(
@@ -107,10 +113,11 @@ def main() -> int:
     low, high = pairs.interval()
     result = {
         "batch": arguments.batch,
-        "microbatches": arguments.microbatches,
+        "cut": arguments.cut,
+        "microbatches": microbatches,
         "ratio": round(pairs.ratio, 3),
         "interval": [round(low, 3), round(high, 3)],
-        "bound": round(2 * arguments.microbatches / (arguments.microbatches + 1), 3),
+        "bound": round(2 * microbatches / (microbatches + 1), 3) if by_layers else 2,
         "whole_mib": round(peaks[1], 1),
         "worker_mib": round(peaks[2], 1),
     }
@@ -118,7 +125,7 @@ def main() -> int:
         print(json.dumps(result))
         return 0
     print(
-        f"two workers, {result['microbatches']} microbatches of a batch of {result['batch']}: "
+        f"two workers by {arguments.cut}, batches of {result['batch']} in {microbatches}: "
         f"{result['ratio']} times as fast as one process (95 %: {low:.3f} to {high:.3f}; bound "
         f"{result['bound']})\n"
         f"peak memory: {result['worker_mib']} MiB of the larger worker, {result['whole_mib']} MiB "

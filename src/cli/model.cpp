@@ -100,10 +100,14 @@ Result<ShownModel> read_run(const ModelCommand& command) {
 Result<ShownModel> read_model(const ModelCommand& command) {
   GOSSAMER_TRY(const toml::table root, read_toml_file(command.path));
   const train::SplitOptions& split = command.split;
-  if (split.layers < 2 && (split.microbatches > 0 || !split.cuts.empty()))
-    return invalid_error("--microbatches and --cuts: of a model that --layers cuts");
+  if (split.layers < 2 && !split.cuts.empty())
+    return invalid_error("--cuts: of a model that --layers cuts");
+  if (!split.is_on() && split.microbatches > 0)
+    return invalid_error("--microbatches: of a model that --layers or --parameters cuts");
   if (!root.contains("operation") && split.is_on())
-    return invalid_error("--layers: a run has split.layers in its configuration, or in --set");
+    return invalid_error(
+        "--layers and --parameters: a run has split.layers and split.parameters in its "
+        "configuration, or in --set");
   if (!root.contains("operation")) return read_run(command);
   if (!command.overrides.empty())
     return invalid_error("--set: changes the configuration of a run, and this file is a model");
@@ -180,35 +184,38 @@ std::vector<ShownWorker> workers_of(const ShownModel& shown, const train::SplitM
   const int microbatches = shown.split.microbatches_of(shown.batch);
   const train::PipelineCosts costs = train::pipeline_costs(split, 0, shown.batch, sizeof(float));
   std::vector<ShownWorker> workers;
-  for (int p = 0; p < shown.split.layers; ++p) {
-    const std::size_t bytes = train::PipelinedGradient<float>::worker_bytes(split, p, microbatches);
-    workers.push_back({split.parts()[static_cast<std::size_t>(p)],
-                       train::in_flight(p, shown.split.layers, microbatches),
-                       static_cast<double>(bytes), costs.bytes_sent(p)});
+  for (int w = 0; w < shown.split.workers(); ++w) {
+    const std::size_t bytes = train::PipelinedGradient<float>::worker_bytes(split, w, microbatches);
+    const train::ModelPart& part = split.parts()[static_cast<std::size_t>(w)];
+    workers.push_back({part, train::in_flight(part.stage, split.stages(), microbatches),
+                       static_cast<double>(bytes), costs.bytes_sent(w)});
   }
   return workers;
 }
 
 void print_split(const ShownModel& shown, const train::SplitModel& split) {
   const int microbatches = shown.split.microbatches_of(shown.batch);
-  fmt::print("\nCut over {} workers, {} microbatches of up to {} samples:\n\n", shown.split.layers,
-             microbatches, train::Microbatch::largest(shown.batch, microbatches));
+  fmt::print("\nCut over {} workers, {} microbatch{} of up to {} samples:\n\n",
+             shown.split.workers(), microbatches, microbatches == 1 ? "" : "es",
+             train::Microbatch::largest(shown.batch, microbatches));
   std::vector<TableRow> rows{{"worker", "operations", "parameters", "FLOP forward", "backward",
                               "workspaces", "sends a step"}};
   for (const ShownWorker& worker : workers_of(shown, split)) {
     const train::ModelPart& part = worker.part;
     rows.push_back({fmt::format("{}", rows.size() - 1), part.operations(),
-                    count_text(static_cast<double>(part.parameters())),
+                    count_text(static_cast<double>(part.parameters)),
                     count_text(part.forward_flops), count_text(part.backward_flops),
                     fmt::format("{}, {}", worker.workspaces, bytes_text(worker.workspace_bytes)),
                     bytes_text(worker.bytes_sent)});
   }
   print_table(rows, {1});
   fmt::print(
-      "\nA worker keeps a workspace for each microbatch between its forward and backward "
-      "pass, and sends outputs\nand gradients. Where parts are equal and links fast, "
-      "workers are idle {:.1f} % of a step.\n",
-      100 * train::pipeline_bubble(shown.split.layers, microbatches));
+      "\nA worker keeps a workspace for each microbatch between its forward and backward pass, and "
+      "sends outputs\nand gradients.");
+  if (shown.split.layers > 1)
+    fmt::print(" Where stages are equal and links fast, they are idle {:.1f} % of a step.",
+               100 * train::pipeline_bubble(shown.split.layers, microbatches));
+  fmt::print("\n");
 }
 
 Json workers_json(const ShownModel& shown, const train::SplitModel& split) {
@@ -216,7 +223,7 @@ Json workers_json(const ShownModel& shown, const train::SplitModel& split) {
   for (const ShownWorker& worker : workers_of(shown, split))
     workers.push_back({{"first_operation", worker.part.first},
                        {"last_operation", worker.part.last},
-                       {"parameters", worker.part.parameters()},
+                       {"parameters", worker.part.parameters},
                        {"forward_flops", worker.part.forward_flops},
                        {"backward_flops", worker.part.backward_flops},
                        {"workspaces", worker.workspaces},
@@ -312,16 +319,20 @@ Status show(const ModelCommand& command) {
 void add_split_options(CLI::App& model, train::SplitOptions& split) {
   model
       .add_option("--layers", split.layers,
-                  "of a model file: the workers that it is cut over (a run has split.layers)")
+                  "of a model file: the stages that it is cut into (a run has split.layers)")
       ->check(CLI::Range(1, train::SplitOptions::kMostLayers));
   model
+      .add_option("--parameters", split.parameters,
+                  "of a model file: the workers that share each stage (a run has split.parameters)")
+      ->check(CLI::Range(1, train::SplitOptions::kMostParameters));
+  model
       .add_option("--microbatches", split.microbatches,
-                  "with --layers: the microbatches of a batch (default: four for each worker)")
+                  "the microbatches of a batch (default: four for each stage)")
       ->check(CLI::Range(1, train::SplitOptions::kMostMicrobatches));
   model
       .add_option(
           "--cuts", split.cuts,
-          "with --layers: names of the operations with which the second and each later part "
+          "with --layers: names of the operations with which the second and each later stage "
           "begins, separated by commas (default: chosen)")
       ->delimiter(',');
 }

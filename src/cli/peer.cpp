@@ -130,7 +130,7 @@ void add_peer(CLI::App& app, int& exit_code) {
   command->config.add_to(*peer);
   peer->add_option(
       "--id", command->id,
-      "id of this peer, 0 to n-1; several in one process: 0,1 or 0-3; with split.layers, 2.1 is "
+      "id of this peer, 0 to n-1; several in one process: 0,1 or 0-3; with [split], 2.1 is "
       "the worker of replica 2 that holds part 1 alone. Default: "
       "GOSSAMER_ID, or the rank of gossamer launch, torchrun, Slurm, Open MPI or MPICH; where "
       "they start fewer processes than peers, each hosts consecutive ids. Without any: the ids of "

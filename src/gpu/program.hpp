@@ -26,6 +26,11 @@ enum class Loss {
   squared_error  ///< ½ (ŷ − y)²
 };
 
+/// The gradient in a convolution's input is one chain of additions: over blocks of so many outputs,
+/// and within a block over the kernel's places and then the outputs. A convolution that is cut
+/// between blocks has the same chain.
+inline constexpr int kChainChannels = 8;
+
 /// Offset of a tensor that does not exist.
 inline constexpr std::size_t kNowhere = std::numeric_limits<std::size_t>::max();
 
@@ -106,9 +111,10 @@ struct EmbeddingOperation {
 };
 
 /// Scaled dot-product attention within a sample (Vaswani et al. 2017). The input is [positions, 3
-/// heads features]: query, key and value, each of all heads. y[i] = Σ_j p[i, j] value[j] for each
-/// head, p[i, ·] = softmax_j(query[i] · key[j] / √features), where causal over j ≤ i only. Output:
-/// [positions, heads features].
+/// heads features]: the query, the key and the value of each head, head by head, so that the
+/// channels of some heads are adjacent. y[i] = Σ_j p[i, j] value[j] for each head, p[i, ·] =
+/// softmax_j(query[i] · key[j] / √features), where causal over j ≤ i only. Output: [positions,
+/// heads features].
 struct AttentionOperation {
   int positions = 0, heads = 0;
   int features = 0;  ///< of a head
@@ -122,6 +128,10 @@ struct AttentionOperation {
 struct LayerInput {
   std::size_t value = 0;
   std::size_t gradient = kNowhere;  ///< kNowhere: nothing that has parameters precedes this input
+  /// Of a slice of a dense layer or a convolution: the gradient that the slice before has made,
+  /// with which this one goes on.
+  std::size_t begun_gradient = kNowhere;
+  std::size_t values = 0;  ///< of a sample of the program
 };
 
 /// One layer and the offsets of its operands in the workspace, in values.

@@ -99,8 +99,19 @@ struct Job {
   }
 };
 
-/// What a part of a network does with some samples of a batch.
-enum class PartPass { forward, backward };
+/// What a part of a network does with some samples of a batch. Where its first layer is a slice of
+/// a dense layer or a convolution, whose gradient in the input goes on from another slice's or to
+/// one (LayerInput::begun_gradient), the backward pass may be in two, so that slices compute side
+/// by side: all but that gradient, and then that; or all but the gradients of that layer's
+/// parameters, and then these.
+enum class PartPass {
+  forward,
+  backward,
+  backward_but_input,
+  backward_of_input,
+  backward_but_parameters,
+  backward_of_parameters,
+};
 
 /// A pass of one worker's part of a network over some samples of a batch, a microbatch. The forward
 /// pass reads tensors of parts before it from the workspace, and the backward pass gradients from

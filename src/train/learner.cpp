@@ -40,8 +40,7 @@ class DeviceLearner final : public Learner<Real> {
         evaluation_(std::move(evaluation)),
         split_(std::move(split)),
         worker_(std::move(worker)),
-        rows_(part != nullptr ? Rows{part->row_begin, part->parameters(), part->blocks}
-                              : Rows{0, training_.parameters(), training_.blocks()}),
+        part_(part),
         device_(device) {
     std::vector<std::size_t> sizes;
     for (const auto& shard : request_.shards) {
@@ -61,13 +60,17 @@ class DeviceLearner final : public Learner<Real> {
     if (split_ && !worker_) pipeline_.emplace(*split_, request_.split, device_);
   }
 
-  std::size_t parameters() const override { return rows_.length; }
-  const std::vector<ParameterBlock>& blocks() const override { return rows_.blocks; }
+  std::size_t parameters() const override {
+    return part_ != nullptr ? part_->parameters : training_.parameters();
+  }
+  const std::vector<ParameterBlock>& blocks() const override {
+    return part_ != nullptr ? part_->blocks : training_.blocks();
+  }
 
   void initialise(int peer, std::span<Real> row) const override {
-    training_.initialise(request_.seed,
-                         request_.different_initial ? static_cast<std::uint32_t>(peer) : kNoPeer,
-                         row.first(rows_.length), rows_.begin);
+    const auto stream = request_.different_initial ? static_cast<std::uint32_t>(peer) : kNoPeer;
+    if (part_ == nullptr) return training_.initialise(request_.seed, stream, row);
+    initialise_part(training_, *part_, request_.seed, stream, row.data());
   }
 
   void local_steps(std::span<StepRequest<Real>> requests) override {
@@ -160,11 +163,7 @@ class DeviceLearner final : public Learner<Real> {
   CompiledModel training_, evaluation_;
   std::shared_ptr<const SplitModel> split_;  // null: the model is whole
   std::unique_ptr<ReplicaWorker<Real>> worker_;
-  struct Rows {
-    std::size_t begin = 0, length = 0;  // in the model's row
-    std::vector<ParameterBlock> blocks;
-  };
-  Rows rows_;
+  const ModelPart* part_;  // of *split_, whose row this process has; null: that of the model
   gpu::BasicDevice<Real>& device_;
   std::vector<DeviceTable> tables_;                // by GPU index
   std::vector<std::optional<BatchOrder>> orders_;  // by peer; none for a shard of another process
@@ -336,9 +335,7 @@ Result<std::unique_ptr<ReplicaWorker<Real>>> make_worker(const SplitModel& split
                                                          gpu::BasicDevice<Real>& device) {
   SplitOptions whole = options;
   whole.microbatches = 1;
-  whole.cuts.clear();
-  for (std::size_t p = 1; p < split.parts().size(); ++p)
-    whole.cuts.push_back(split.parts()[p].first);
+  whole.cuts = split.cuts();
   GOSSAMER_TRY(SplitModel evaluated, SplitModel::make(evaluation, whole, int{kEvaluationBatch}));
   return std::make_unique<ReplicaWorker<Real>>(worker, split, std::move(evaluated), options,
                                                device);

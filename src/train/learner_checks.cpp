@@ -60,19 +60,20 @@ Status check_tokens(const Operation& operation, const Embedding& embedding, cons
 }  // namespace
 
 Status check_split(const LearnerRequest& request) {
-  if (!request.split.is_on() && request.split.cuts.empty()) return {};
-  if (!request.split.is_on())
+  if (request.split.layers == 1 && !request.split.cuts.empty())
     return invalid_error(
-        fmt::format("split.cuts: it cuts a model into {} parts, and split.layers is "
+        fmt::format("split.cuts: it cuts a model into {} stages, and split.layers is "
                     "1: set split.layers = {}",
                     request.split.cuts.size() + 1, request.split.cuts.size() + 1));
+  if (!request.split.is_on()) return {};
   if (request.optimizer.privacy.on())
     return invalid_error(
-        "split.layers: private gradients clip those of single samples, whose norm no worker of a "
-        "cut model has; set privacy.clip = 0 or split.layers = 1");
+        "split: private gradients clip those of single samples, whose norm no worker of a cut "
+        "model has; set privacy.clip = 0, or split.layers and split.parameters = 1");
   if (request.data->gradient_noise > 0)
     return invalid_error(
-        fmt::format("split.layers: the data {} add noise to whole gradients; set split.layers = 1",
+        fmt::format("split: the data {} add noise to whole gradients; set split.layers and "
+                    "split.parameters = 1",
                     request.data->name));
   return {};
 }

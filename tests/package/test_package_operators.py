@@ -85,7 +85,7 @@ def embedding(x: Tensor, weights: dict[str, Tensor], _: Parameters) -> Tensor:
 
 def attention(x: Tensor, _: dict[str, Tensor], p: Parameters) -> Tensor:
     batch, height, width, channels = x.shape
-    heads = x.reshape(batch, height * width, 3, p["heads"], -1).permute(2, 0, 3, 1, 4)
+    heads = x.reshape(batch, height * width, p["heads"], 3, -1).permute(3, 0, 2, 1, 4)
     query, key, value = heads
     scores = query @ key.transpose(-1, -2) / query.shape[-1] ** 0.5
     if p["causal"]:

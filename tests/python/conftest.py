@@ -4,10 +4,12 @@ import contextlib
 import importlib
 import io
 import os
+import py_compile
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from network_test_util import NetworkFactory, networks
@@ -43,12 +45,39 @@ def network(gossamer: Path, tmp_path: Path) -> Iterator[NetworkFactory]:
 
 @pytest.fixture(scope="session")
 def fake_gossamer(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """fake_gossamer.py as a program. It starts this Python without site packages, which is fast."""
-    source = (Path(__file__).parent / "programs" / "fake_gossamer.py").read_text(encoding="utf-8")
-    program = tmp_path_factory.mktemp("bin") / "gossamer"
-    program.write_text(f"#!{sys.executable} -IS\n" + source.partition("\n")[2], encoding="utf-8")
+    """fake_gossamer.py, compiled, as a program. It starts this Python without site packages.
+
+    Both make it start fast. A compiled module without its source is named like the source.
+    """
+    folder = tmp_path_factory.mktemp("bin")
+    source = Path(__file__).parent / "programs" / "fake_gossamer.py"
+    py_compile.compile(str(source), str(folder / "fake_gossamer.pyc"), doraise=True)
+    program = folder / "gossamer"
+    program.write_text(
+        f"#!{sys.executable} -IS\nimport sys\nsys.path.insert(0, {str(folder)!r})\n"
+        "import fake_gossamer\nfake_gossamer.main(sys.argv[1:])\n",
+        encoding="utf-8",
+    )
     program.chmod(0o755)
     return program
+
+
+def draw_only(patch: pytest.MonkeyPatch, *stems: str) -> None:
+    """Lets reports save only these figures. They make all, but drawing takes most of their time."""
+    report = importlib.import_module("report")
+    save_figures = report.save_figures
+
+    def save(figures: list[Any], folder: Path) -> dict[str, str]:
+        texts = save_figures([item for item in figures if item.stem in stems], folder)
+        return {item.stem: texts.get(item.stem, "<svg></svg>") for item in figures}
+
+    patch.setattr(report, "save_figures", save)
+
+
+@pytest.fixture
+def without_drawing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For tests of the text of a report."""
+    draw_only(monkeypatch)
 
 
 Lab = Callable[..., subprocess.CompletedProcess[str]]

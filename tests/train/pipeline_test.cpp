@@ -10,17 +10,22 @@ using namespace gossamer::train;
 
 namespace {
 
+using Kind = PipelineCosts::Message::Kind;
+
 /// Equal parts, of which all together take 1 second for forward and 2 for backward passes, and a
 /// message between neighbours in each direction.
 PipelineCosts equal_parts(int parts, double bytes = 0) {
   PipelineCosts costs;
-  costs.forward.assign(static_cast<std::size_t>(parts), 1.0 / parts);
-  costs.backward.assign(static_cast<std::size_t>(parts), 2.0 / parts);
+  for (int p = 0; p < parts; ++p) costs.segments.push_back({p, p, 1.0 / parts, 2.0 / parts});
   for (int p = 0; p + 1 < parts; ++p) {
-    costs.messages.push_back({p, p + 1, bytes});
-    costs.messages.push_back({p + 1, p, bytes});
+    costs.messages.push_back({p, p + 1, bytes, Kind::output});
+    costs.messages.push_back({p + 1, p, bytes, Kind::gradient});
   }
   return costs;
+}
+
+void take_no_time(PipelineCosts& costs) {
+  for (PipelineCosts::Segment& segment : costs.segments) segment.forward = segment.backward = 0;
 }
 
 }  // namespace
@@ -36,27 +41,27 @@ TEST_CASE(
       std::vector<int> forward(static_cast<std::size_t>(parts)), backward = forward;
       std::vector<std::vector<PipelineStep>> own(static_cast<std::size_t>(parts));
       for (const PipelineStep& step : order) {
-        const auto p = static_cast<std::size_t>(step.part);
+        const auto p = static_cast<std::size_t>(step.stage);
         own[p].push_back(step);
         if (step.is_backward) {
           CHECK(step.microbatch == backward[p]++);  // ascending: sums of gradients have one order
           CHECK(forward[p] > step.microbatch);
-          if (step.part + 1 < parts) CHECK(backward[p + 1] > step.microbatch);
+          if (step.stage + 1 < parts) CHECK(backward[p + 1] > step.microbatch);
         } else {
           CHECK(step.microbatch == forward[p]++);
-          if (step.part > 0) CHECK(forward[p - 1] > step.microbatch);
+          if (step.stage > 0) CHECK(forward[p - 1] > step.microbatch);
         }
-        CHECK(forward[p] - backward[p] <= in_flight(step.part, parts, microbatches));
+        CHECK(forward[p] - backward[p] <= in_flight(step.stage, parts, microbatches));
       }
       for (int p = 0; p < parts; ++p)
-        CHECK(own[static_cast<std::size_t>(p)] == worker_order(p, parts, microbatches));
+        CHECK(own[static_cast<std::size_t>(p)] == stage_order(p, parts, microbatches));
     }
 }
 
-TEST_CASE("one forward, one backward: the order of three workers") {
+TEST_CASE("one forward, one backward: the order of three stages") {
   const auto text = [](int part) {
     std::string letters;
-    for (const PipelineStep& step : worker_order(part, 3, 4))
+    for (const PipelineStep& step : stage_order(part, 3, 4))
       letters += (step.is_backward ? 'b' : 'f') + std::to_string(step.microbatch);
     return letters;
   };
@@ -83,15 +88,13 @@ TEST_CASE("messages that take time delay a pipeline as computed by hand") {
   // The link is the bottleneck: the second part waits for eight transfers of 1/8 s each, one behind
   // the other, and the last microbatch goes back.
   costs = equal_parts(2, 1000);
-  for (double& seconds : costs.forward) seconds = 0;
-  for (double& seconds : costs.backward) seconds = 0;
+  take_no_time(costs);
   costs.link = 1000;
   CHECK(pipeline_time(costs, 8).seconds == doctest::Approx(1 + 1.0 / 8));
   // The part in the middle sends both ways over one uplink: 2 × 1000 bytes, and those of its
   // neighbours meet on its downlink.
   costs = equal_parts(3, 1000);
-  for (double& seconds : costs.forward) seconds = 0;
-  for (double& seconds : costs.backward) seconds = 0;
+  take_no_time(costs);
   costs.uplink = 1000;
   CHECK(pipeline_time(costs, 100).seconds >= 2);
   CHECK(pipeline_time(costs, 100).seconds < 2.1);
@@ -102,4 +105,39 @@ TEST_CASE("messages that take time delay a pipeline as computed by hand") {
   costs = equal_parts(3);
   costs.messages.clear();
   CHECK(pipeline_time(costs, 4).seconds > 0);
+}
+
+TEST_CASE("workers that share a stage: each waits for what it takes, as computed by hand") {
+  // Stage 0 of two workers: 0 computes segments 0 and 2, 1 computes segment 1, which takes the
+  // output of 0 and gives one to 2; gradients go back.
+  PipelineCosts costs;
+  costs.segments = {{0, 0, 1, 2}, {0, 1, 3, 5}, {0, 0, 1, 1}};
+  costs.messages = {{0, 1, 100, Kind::output},
+                    {1, 2, 100, Kind::output},
+                    {2, 1, 100, Kind::gradient},
+                    {1, 0, 100, Kind::gradient}};
+  CHECK(costs.stages() == 1);
+  CHECK(costs.workers() == 2);
+  CHECK(costs.bytes_sent(0) == 200);
+  costs.latency = 0.5;
+  const PipelineTime time = pipeline_time(costs, 1);
+  CHECK(time.seconds == doctest::Approx(13 + 4 * 0.5));
+  CHECK(time.idle == doctest::Approx(1 - 13.0 / (2 * 15)));
+  // Two microbatches of half the work, one after the other.
+  CHECK(pipeline_time(costs, 2).seconds == doctest::Approx(13 + 8 * 0.5));
+}
+
+TEST_CASE("a slice goes on with the gradient of another, and both compute while it travels") {
+  // Worker 1 has segment 0, worker 0 segment 1: slices of one layer. The backward pass begins with
+  // segment 1, which sends its gradient before it makes that of its parameters, 2 of 5 seconds.
+  PipelineCosts costs;
+  costs.segments = {{.worker = 1, .forward = 1, .backward = 4, .after_begun = 2},
+                    {.worker = 0, .forward = 1, .backward = 5, .after_sending = 2}};
+  costs.messages = {{1, 0, 100, Kind::begun_gradient}};
+  costs.latency = 0.25;
+  // Forward passes side by side: 1. Segment 1 sends at 4. Segment 0 has been ready since 3, waits
+  // until 4.25, and is done at 6.25; segment 1 at 6.
+  const PipelineTime time = pipeline_time(costs, 1);
+  CHECK(time.seconds == doctest::Approx(6.25));
+  CHECK(time.idle == doctest::Approx(1 - 11 / 12.5));
 }

@@ -88,14 +88,14 @@ struct WorkerThread {
 
   /// For pieces of whole batches, with the cuts of training.
   SplitModel training_for_scores(const Bench& bench, const SplitOptions& options) const {
-    SplitOptions whole{.layers = options.layers, .microbatches = 1};
-    for (std::size_t p = 1; p < training.parts().size(); ++p)
-      whole.cuts.push_back(training.parts()[p].first);
+    SplitOptions whole = options;
+    whole.microbatches = 1, whole.cuts = training.cuts();
     return split_of(bench.network, whole, bench.batch);
   }
   static std::vector<float> part_of(const std::vector<float>& whole, const ModelPart& part) {
-    const auto begin = whole.begin() + static_cast<std::ptrdiff_t>(part.row_begin);
-    return {begin, begin + static_cast<std::ptrdiff_t>(part.parameters())};
+    std::vector<float> own(part.parameters);
+    take_part<float>(part, whole, own.data());
+    return own;
   }
 
   Links links;
@@ -126,9 +126,9 @@ void check_replica(Bench& bench, const SplitOptions& options) {
 
   Replica replica;
   std::vector<std::unique_ptr<WorkerThread>> workers;
-  for (int part = 0; part < options.layers; ++part)
+  for (int part = 0; part < options.workers(); ++part)
     workers.push_back(std::make_unique<WorkerThread>(replica, bench, options, part));
-  in_threads(options.layers, [&](int part) {
+  in_threads(options.workers(), [&](int part) {
     WorkerThread& own = *workers[static_cast<std::size_t>(part)];
     for (int time = 0; time < 2; ++time) {
       own.worker.gradient(bench.task(), {.samples = bench.table.all.data(),
@@ -175,12 +175,34 @@ TEST_CASE("workers apart have the gradients, losses and scores of the whole mode
     int most = 0;
     for (const CompiledOperation& operation : bench.network.operations())
       most += operation.parameters > 0 ? 1 : 0;
-    for (int layers = 2; layers <= std::min(most, 4); ++layers) {
-      CAPTURE(layers);
-      check_replica(bench,
-                    {.layers = layers, .microbatches = 1 + static_cast<int>(random.below(9))});
-    }
+    for (const int slices : {1, 2})
+      for (int layers = slices == 1 ? 2 : 1; layers <= std::min(most, 4 / slices); ++layers) {
+        const SplitOptions options{.layers = layers,
+                                   .parameters = slices,
+                                   .microbatches = 1 + static_cast<int>(random.below(9))};
+        if (!SplitModel::make(bench.network, options, bench.batch).ok()) continue;
+        CAPTURE(layers);
+        CAPTURE(slices);
+        check_replica(bench, options);
+      }
   }
+}
+
+TEST_CASE("messages to one worker that its layers take in another order than they are sent") {
+  // `stem` goes from slice 0 to `late` of slice 1 before what `early` takes.
+  TestGraph graph;
+  const int stem = graph.add("stem", Dense{.units = 6}, {kSampleInput});
+  const int early = graph.add("early", Dense{.units = 5, .activation = Activation::tanh}, {stem});
+  const int middle = graph.add("middle", Dense{.units = 6}, {early});
+  const int sum = graph.add("sum", Add{}, {middle, stem});
+  const int late = graph.add("late", Dense{.units = 4}, {stem});
+  const int other = graph.add("other", Dense{.units = 4}, {sum});
+  graph.add("both", Add{}, {late, other});
+  graph.add("out", Dense{.units = 3});
+  Bench bench(graph.spec, kSmallImage, 5);
+  for (const int slices : {2, 3})
+    for (const int layers : {1, 2})
+      check_replica(bench, {.layers = layers, .parameters = slices, .microbatches = 2});
 }
 
 TEST_CASE("an evaluation sends no more ahead than the pieces of a group") {
@@ -227,7 +249,7 @@ TEST_CASE("a worker that is gone, and numbers that are none, end the others' cal
   const SplitOptions options{.layers = 2, .microbatches = 1};
   Replica replica;
   WorkerThread first(replica, bench, options, 0);
-  std::vector<float> values(first.training.crossings()[0].values * 4, 1.0F);
+  std::vector<float> values(first.training.outputs()[0].values * 4, 1.0F);
   replica.send({1, 0}, values);
   SUBCASE("gone") { replica.close(); }
   SUBCASE("negative") { replica.send({1, 0}, {0, 0, -1, 0}); }

@@ -1,55 +1,14 @@
 // Models cut by layers: the bits of the whole model for every cut and number of microbatches, the
 // choice of cuts, memory, and what is refused.
-#include <cstring>
-
 #include "tests/text_test_util.hpp"
-#include "tests/train/compiled_model_test_util.hpp"
 #include "tests/train/graph_test_util.hpp"
+#include "tests/train/split_test_util.hpp"
 #include "train/learner.hpp"
-#include "train/split/pipelined_gradient.hpp"
 
 using namespace gossamer;
 using namespace gossamer::train;
 
 namespace {
-
-template <class Real>
-bool same_bits(const std::vector<Real>& a, const std::vector<Real>& b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(Real)) == 0;
-}
-
-/// The gradient of a cut model has the bits of that of the whole one, as has the loss.
-template <class Real>
-void check_same_gradient(Bench& bench, const SplitOptions& options) {
-  const std::vector<Real> row = bench.parameters<Real>();
-  double loss = 0;
-  const std::vector<Real> expected = bench.gradient(row, &loss);
-  gpu::BasicCpuDevice<Real> device(1);
-  PipelinedGradient<Real> pipeline(split_of(bench.network, options, bench.batch), options, device);
-  // Two replicas at once, from memory that is not 0.
-  std::vector<Real> gradients[2] = {std::vector<Real>(row.size(), Real(NAN)),
-                                    std::vector<Real>(row.size(), Real(7))};
-  double losses[2] = {0, 0};
-  std::vector<PipelinedRequest<Real>> requests;
-  for (int r = 0; r < 2; ++r)
-    requests.push_back({.samples = bench.table.all.data(),
-                        .batch = bench.batch,
-                        .parameters = row.data(),
-                        .gradient = gradients[r].data(),
-                        .loss = &losses[r]});
-  for (int time = 0; time < 2; ++time) pipeline.compute(bench.task(), requests);
-  for (int r = 0; r < 2; ++r) {
-    CHECK(same_bits(gradients[r], expected));
-    CHECK(losses[r] == loss + loss);
-  }
-}
-
-int parameterised(const CompiledModel& model) {
-  int count = 0;
-  for (const CompiledOperation& operation : model.operations())
-    count += operation.parameters > 0 ? 1 : 0;
-  return count;
-}
 
 /// An MLP whose hidden layers are equal.
 ModelSpec equal_layers(int layers, int width) {
@@ -104,17 +63,14 @@ TEST_CASE("a tensor that several later parts take crosses to each, with a gradie
   const SplitOptions options{.layers = 4, .microbatches = 3, .cuts = {"one", "three", "out"}};
   check_same_gradient<float>(bench, options);
   const SplitModel split = split_of(bench.network, options, 5);
-  std::vector<std::string> texts;
-  for (const Crossing& crossing : split.crossings())
-    texts.push_back(std::to_string(crossing.maker) + std::to_string(crossing.user) + ":" +
-                    std::to_string(crossing.values) + "x" +
-                    std::to_string(crossing.gradients.size()));
-  // stem to the parts of `one` and `three`, `two` to that of `three`, `five` to that of `out`.
-  CHECK(texts == std::vector<std::string>{"01:6x2", "02:6x2", "12:6x2", "23:6x1"});
-  CHECK(split.parts()[2].program.takes_samples);
-  CHECK_FALSE(split.parts()[1].program.takes_samples);
-  CHECK(split.parts()[3].program.has_loss);
-  CHECK_FALSE(split.parts()[2].program.has_loss);
+  // stem to the stages of `one` and `three`, `two` to that of `three`, `five` to that of `out`.
+  CHECK(texts_of(split.outputs()) == std::vector<std::string>{"01:6", "02:6", "12:6", "23:6"});
+  CHECK(texts_of(split.gradients()) ==
+        std::vector<std::string>{"32:6", "21:6", "20:6", "20:6", "21:6", "10:6", "10:6"});
+  CHECK(split.segments()[2].program.takes_samples);
+  CHECK_FALSE(split.segments()[1].program.takes_samples);
+  CHECK(split.segments()[3].program.has_loss);
+  CHECK_FALSE(split.segments()[2].program.has_loss);
 }
 
 TEST_CASE("nothing with parameters before a cut: no gradient crosses back") {
@@ -129,15 +85,14 @@ TEST_CASE("nothing with parameters before a cut: no gradient crosses back") {
   const SplitOptions options{.layers = 2, .microbatches = 2, .cuts = {"hidden"}};
   check_same_gradient<float>(bench, options);
   const SplitModel split = split_of(bench.network, options, 4);
-  REQUIRE(split.crossings().size() == 2);
-  CHECK(split.crossings()[0].gradients.empty());
-  CHECK(split.crossings()[1].gradients.size() == 1);
+  CHECK(texts_of(split.outputs()) == std::vector<std::string>{"01:12", "01:4"});
+  CHECK(texts_of(split.gradients()) == std::vector<std::string>{"10:4"});
 }
 
 TEST_CASE("cuts are chosen so that the largest part is least, then what crosses") {
   const CompiledModel model = Bench::compiled(equal_layers(8, 16), {.width = 16, .classes = 3}, 4);
   const SplitModel split = split_of(model, {.layers = 4}, 4);
-  for (const ModelPart& part : split.parts()) CHECK(part.parameters() > 0);
+  for (const ModelPart& part : split.parts()) CHECK(part.parameters > 0);
   CHECK(split.parts()[1].first == "2.dense");
   CHECK(split.parts()[1].last == "3.dense");
   CHECK(split.parts()[3].last == "8.dense");
@@ -148,12 +103,12 @@ TEST_CASE("cuts are chosen so that the largest part is least, then what crosses"
                              Dense{.units = 30, .activation = Activation::relu}, Dense{.units = 3}},
                             Loss::softmax_cross_entropy),
                       {.width = 30, .classes = 3}, 4);
-  CHECK(split_of(waist, {.layers = 2}, 4).crossings()[0].values <= 30);
+  CHECK(split_of(waist, {.layers = 2}, 4).outputs()[0].values <= 30);
   // Parts lie one behind the other in the row, without gaps.
   std::size_t begin = 0;
   for (const ModelPart& part : split.parts()) {
-    CHECK(part.row_begin == begin);
-    begin += part.parameters();
+    CHECK(part.pieces.front().whole == begin);
+    begin += part.parameters;
   }
   CHECK(begin == model.parameters());
 }
@@ -174,7 +129,7 @@ TEST_CASE("four workers of equal parts take at most 1.15 quarters of the memory 
   const double whole = bytes(model.parameters(), model.program().workspace * sizeof(float));
   for (int p = 0; p < 4; ++p) {
     const double own =
-        bytes(split.parts()[static_cast<std::size_t>(p)].parameters(),
+        bytes(split.parts()[static_cast<std::size_t>(p)].parameters,
               PipelinedGradient<float>::worker_bytes(split, p, options.microbatches_of(batch)));
     CAPTURE(p);
     CHECK(own <= 1.15 * whole / 4);
@@ -184,9 +139,9 @@ TEST_CASE("four workers of equal parts take at most 1.15 quarters of the memory 
 TEST_CASE("cuts that cannot be made are refused with what is wrong") {
   const ModelSpec spec = equal_layers(3, 5);
   CHECK(contains(split_refusal(spec, {.layers = 5}),
-                 "5 workers cannot share a model of which 4 operations have parameters"));
+                 "5 stages cannot share a model of which 4 operations have parameters"));
   CHECK(contains(split_refusal(spec, {.layers = 3, .cuts = {"1.dense"}}),
-                 "1 names cut a model into 2 parts, and split.layers is 3"));
+                 "1 names cut a model into 2 stages, and split.layers is 3"));
   CHECK(contains(split_refusal(spec, {.layers = 2, .cuts = {"1.dens"}}),
                  "no operation '1.dens' (did you mean '1.dense'?)"));
   CHECK(contains(split_refusal(spec, {.layers = 3, .cuts = {"2.dense", "1.dense"}}),
@@ -199,7 +154,7 @@ TEST_CASE("cuts that cannot be made are refused with what is wrong") {
   graph.add("two", Dense{.units = 4});
   graph.add("three", Dense{.units = 3});
   CHECK(contains(split_refusal(graph.spec, {.layers = 3, .cuts = {"bend", "two"}}),
-                 "the part that begins with 'bend' has no parameters"));
+                 "the stage that begins with 'bend' has no parameters"));
 }
 
 TEST_CASE("microbatches cover a batch, in order and of nearly equal sizes") {

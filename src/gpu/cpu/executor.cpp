@@ -66,21 +66,26 @@ void forward(const LayerOperation& layer, int batch, const Real* parameters, Rea
 
 template <class Real>
 void backward(const LayerOperation& layer, int batch, const Real* parameters, Real* gradient,
-              Real* workspace, bool accumulate) {
+              Real* workspace, bool accumulate, WantedGradients wanted) {
   if (layer.output_gradients.empty()) return;
-  const Operands<Real> at(layer, workspace, accumulate);
+  const Operands<Real> at(layer, workspace, accumulate, wanted);
   const std::size_t values = size(batch) * layer.output_values;
-  for (std::size_t k = 1; k < layer.output_gradients.size(); ++k)
+  for (std::size_t k = 1; wanted.is_first && k < layer.output_gradients.size(); ++k)
     kernels<Real>().axpy(1, workspace + layer.output_gradients[k], at.dy, values);
   const int samples = batch * layer.positions;
+  if (at.goes_on && wanted.input)
+    std::copy_n(workspace + layer.inputs[0].begun_gradient, size(batch) * layer.inputs[0].values,
+                at.dx);
   std::visit([&](const auto& operation) { backward(operation, samples, parameters, gradient, at); },
              layer.operation);
 }
 
 template void forward(const LayerOperation&, int, const float*, float*);
 template void forward(const LayerOperation&, int, const double*, double*);
-template void backward(const LayerOperation&, int, const float*, float*, float*, bool);
-template void backward(const LayerOperation&, int, const double*, double*, double*, bool);
+template void backward(const LayerOperation&, int, const float*, float*, float*, bool,
+                       WantedGradients);
+template void backward(const LayerOperation&, int, const double*, double*, double*, bool,
+                       WantedGradients);
 
 template <class Real>
 void run_job(const Task& task, const Job<Real>& job, Pass pass, Real* workspace) {
@@ -109,15 +114,29 @@ void run_job(const Task& task, const Job<Real>& job, Pass pass, Real* workspace)
   }
 }
 
+namespace {
+
+template <class Real>
+void run_part_backward(const Program& program, const PartJob<Real>& job, PartPass pass) {
+  const bool is_second =
+      pass == PartPass::backward_of_input || pass == PartPass::backward_of_parameters;
+  const WantedGradients wanted{
+      .parameters =
+          pass != PartPass::backward_but_parameters && pass != PartPass::backward_of_input,
+      .input = pass != PartPass::backward_but_input && pass != PartPass::backward_of_parameters,
+      .is_first = !is_second};
+  for (std::size_t l = is_second ? 1 : program.layers.size(); l-- > 0;)
+    backward<Real>(program.layers[l], job.batch, job.parameters, job.gradient, job.workspace,
+                   !job.first, l == 0 ? wanted : WantedGradients{});
+}
+
+}  // namespace
+
 template <class Real>
 void run_part(const Task& task, const PartJob<Real>& job, PartPass pass) {
   const Program& program = *task.program;
   GOSSAMER_CHECK(job.batch >= 1 && job.batch <= program.batch, "a microbatch fits its program");
-  if (pass == PartPass::backward) {
-    for (auto layer = program.layers.rbegin(); layer != program.layers.rend(); ++layer)
-      backward<Real>(*layer, job.batch, job.parameters, job.gradient, job.workspace, !job.first);
-    return;
-  }
+  if (pass != PartPass::forward) return run_part_backward(program, job, pass);
   if (program.takes_samples)
     gather(program, task.tables[0].features, job.samples, job.batch, job.workspace);
   for (const LayerOperation& layer : program.layers)

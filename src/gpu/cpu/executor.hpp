@@ -21,11 +21,18 @@ void run_part(const Task& task, const PartJob<Real>& job, PartPass pass);
 template <class Real>
 void forward(const LayerOperation& layer, int batch, const Real* parameters, Real* workspace);
 
+/// Which gradients of a layer a backward pass makes. The first one of a layer that has two makes
+/// the gradient before its activation, which the second one finds.
+struct WantedGradients {
+  bool parameters = true, input = true, is_first = true;
+};
+
 /// The gradients of the layer's inputs, written, not added, and of its parameters, written or, with
-/// `accumulate`, added. The gradients of its output are overwritten.
+/// `accumulate`, added. The gradients of its output are overwritten. `wanted`: less than all, of
+/// dense layers and convolutions.
 template <class Real>
 void backward(const LayerOperation& layer, int batch, const Real* parameters, Real* gradient,
-              Real* workspace, bool accumulate = false);
+              Real* workspace, bool accumulate = false, WantedGradients wanted = {});
 
 /// Sums over samples.
 struct LossSums {

@@ -100,10 +100,11 @@ Status check_same_config(const Config& written, const fs::path& resolved,
   return {};
 }
 
-/// Appends what the processes have of the final rows of all peers, and of a server that holds the
-/// whole model, by node.
-Status read_rows(const Setup& setup, const std::vector<ProcessLog>& logs,
-                 std::map<int, std::vector<float>>& rows) {
+/// What the processes have of the final rows of all peers, and of a server that holds the whole
+/// model, by node.
+Result<std::map<int, std::vector<float>>> read_rows(const Setup& setup,
+                                                    const std::vector<ProcessLog>& logs) {
+  std::map<int, std::vector<float>> rows;
   for (const ProcessLog& log : logs) {
     const fs::path path = final_path(log);
     GOSSAMER_TRY(const TensorFile file, read_safetensors(path));
@@ -127,18 +128,29 @@ Status read_rows(const Setup& setup, const std::vector<ProcessLog>& logs,
         return data_error(fmt::format(
             "{} is damaged: the hash of the parameters of {} {} differs from the one in {}",
             path.string(), setup.is_server(peer) ? "server" : "peer", peer, log.path.string()));
-      rows[peer].insert(rows[peer].end(), row.begin(), row.end());
+      rows[peer] = std::move(row);
     }
   }
-  return {};
+  return rows;
 }
 
 /// The final rows, put together from those of the parts.
 Result<std::map<int, std::vector<float>>> read_rows(
     const Setup& setup, const std::vector<std::vector<ProcessLog>>& parts) {
+  if (parts.size() == 1) return read_rows(setup, parts.front());
   std::map<int, std::vector<float>> rows;
-  for (const std::vector<ProcessLog>& logs : parts)
-    GOSSAMER_TRY_STATUS(read_rows(setup, logs, rows));
+  for (std::size_t p = 0; p < parts.size(); ++p) {
+    GOSSAMER_TRY(const auto some, read_rows(setup, parts[p]));
+    for (const auto& [peer, row] : some) {
+      std::vector<float>& whole = rows[peer];
+      if (const auto& split = setup.workload->spec().split) {
+        whole.resize(setup.parameters);
+        put_part<float>(split->parts()[p], row.data(), whole);
+      } else {
+        whole.insert(whole.end(), row.begin(), row.end());  // recorded: stages in their order
+      }
+    }
+  }
   return rows;
 }
 
@@ -285,6 +297,13 @@ Result<Setup> read_setup(const std::vector<std::vector<ProcessLog>>& parts, Conf
   const bool tests_only = has_own_data_and_tests(config);
   std::shared_ptr<Workload> external;
   if (config.model.kind == kExternalModel || (config.shards.partition == "own" && !tests_only)) {
+    if (parts.size() > 1 && config.model.split.parameters > 1)
+      return data_error(fmt::format(
+          "{}: parts of layers (split.parameters) are put together by the model, whose shape "
+          "depends on "
+          "samples that the peers kept (data.partition = own, without data.test_path); the whole "
+          "models are in the final-N.safetensors beside the folders of the parts",
+          first.path.string()));
     GOSSAMER_TRY(external, recorded_workload(parts, config.run.seed));
   }
   LocalRank local_rank;

@@ -297,11 +297,11 @@ Problem check_header(const Json& record) {
              peers = record.at("peers").get<std::uint64_t>();
   const auto servers = record.at("servers").get<std::uint64_t>();
   if (servers > kMaxPeers) return fmt::format("servers: {} is more than {}", servers, kMaxPeers);
+  constexpr int most = train::SplitOptions::kMostLayers * train::SplitOptions::kMostParameters;
   if (const auto part = record.find("part");
-      part != record.end() && (!part->is_number_unsigned() ||
-                               part->get<std::uint64_t>() >= train::SplitOptions::kMostLayers))
-    return fmt::format("part: {} is not one of {} parts", text_of(*part),
-                       train::SplitOptions::kMostLayers);
+      part != record.end() &&
+      (!part->is_number_unsigned() || part->get<std::uint64_t>() >= std::uint64_t{most}))
+    return fmt::format("part: {} is not one of {} parts", text_of(*part), most);
   if (last >= peers + servers)
     return fmt::format("hosted: there is no node {} in a network of {} peers and {} servers", last,
                        peers, servers);

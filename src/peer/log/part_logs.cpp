@@ -10,14 +10,18 @@
 namespace gossamer::peer {
 namespace {
 
-/// split.layers, in a header that anyone may have written.
+/// The workers of a replica, by a header that anyone may have written.
 std::size_t parts_of(const Json& header) {
   const Json& config = header.at("config");
   const auto split = config.find("split");
   if (split == config.end() || !split->is_object()) return 1;
-  const auto layers = split->find("layers");
-  if (layers == split->end() || !layers->is_number_unsigned()) return 1;
-  return std::clamp<std::size_t>(layers->get<std::size_t>(), 1, train::SplitOptions::kMostLayers);
+  const auto number = [&](const char* key, int most) -> std::size_t {
+    const auto value = split->find(key);
+    if (value == split->end() || !value->is_number_unsigned()) return 1;
+    return std::clamp<std::size_t>(value->get<std::size_t>(), 1, static_cast<std::size_t>(most));
+  };
+  return number("layers", train::SplitOptions::kMostLayers) *
+         number("parameters", train::SplitOptions::kMostParameters);
 }
 
 }  // namespace

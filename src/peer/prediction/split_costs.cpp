@@ -13,10 +13,9 @@ std::optional<SplitCosts> split_costs(const Setup& setup) {
   const WorkloadSpec& workload = setup.workload->spec();
   if (!workload.split) return std::nullopt;
   const train::SplitModel& split = *workload.split;
-  const auto parts = static_cast<int>(split.parts().size());
   SplitCosts costs;
   costs.microbatches = microbatches(setup);
-  costs.bubble = train::pipeline_bubble(parts, costs.microbatches);
+  costs.bubble = train::pipeline_bubble(split.stages(), costs.microbatches);
   const train::PipelineCosts pipeline = pipeline_costs(setup);
   if (const auto time = train::pipeline_time(pipeline, costs.microbatches); time.seconds > 0)
     costs.step = time;
@@ -24,17 +23,16 @@ std::optional<SplitCosts> split_costs(const Setup& setup) {
   costs.whole_memory_bytes =
       static_cast<double>(memory - workload.workspace_bytes + workload.whole_workspace_bytes);
   // All but the workers' own workspaces is shared out like the rows.
-  const auto shared = static_cast<double>(
-      memory - train::PipelinedGradient<float>::workspace_bytes(split, costs.microbatches));
-  for (int p = 0; p < parts; ++p) {
-    const train::ModelPart& part = split.parts()[static_cast<std::size_t>(p)];
+  const auto shared = static_cast<double>(memory - workload.workspace_bytes);
+  for (int w = 0; w < static_cast<int>(split.parts().size()); ++w) {
+    const train::ModelPart& part = split.parts()[static_cast<std::size_t>(w)];
     const double own = static_cast<double>(
-        train::PipelinedGradient<float>::worker_bytes(split, p, costs.microbatches));
+        train::PipelinedGradient<float>::worker_bytes(split, w, costs.microbatches));
     costs.workers.push_back({.part = part,
-                             .memory_bytes = shared * static_cast<double>(part.parameters()) /
+                             .memory_bytes = shared * static_cast<double>(part.parameters) /
                                                  static_cast<double>(setup.parameters) +
                                              own,
-                             .bytes_sent = pipeline.bytes_sent(p)});
+                             .bytes_sent = pipeline.bytes_sent(w)});
   }
   return costs;
 }
@@ -44,7 +42,7 @@ Json split_json(const SplitCosts& costs) {
   for (const WorkerCosts& worker : costs.workers)
     workers.push_back({{"first_operation", worker.part.first},
                        {"last_operation", worker.part.last},
-                       {"parameters", worker.part.parameters()},
+                       {"parameters", worker.part.parameters},
                        {"flops", worker.part.forward_flops + worker.part.backward_flops},
                        {"memory_bytes", worker.memory_bytes},
                        {"bytes_sent_per_step", worker.bytes_sent}});
@@ -69,13 +67,13 @@ std::vector<std::pair<std::string, std::string>> split_lines(const SplitCosts& c
         fmt::format("worker {} of a replica", p),
         fmt::format("{}: {} parameters, {} FLOP a sample, {} of memory; sends {} a step",
                     worker.part.operations(),
-                    count_text(static_cast<double>(worker.part.parameters())),
+                    count_text(static_cast<double>(worker.part.parameters)),
                     count_text(worker.part.forward_flops + worker.part.backward_flops),
                     bytes_text(worker.memory_bytes), bytes_text(worker.bytes_sent)));
   }
   std::string step = fmt::format(
-      "{} microbatches; workers idle {:.1f} % of a step if parts are equal and links fast",
-      costs.microbatches, 100 * costs.bubble);
+      "{} microbatch{}; workers idle {:.1f} % of a step if stages are equal and links fast",
+      costs.microbatches, costs.microbatches == 1 ? "" : "es", 100 * costs.bubble);
   if (costs.step)
     step += fmt::format(", {:.1f} % here, where it takes {:.4g} s", 100 * costs.step->idle,
                         costs.step->seconds);

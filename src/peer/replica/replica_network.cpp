@@ -80,7 +80,7 @@ std::vector<int> ReplicaExchange::partners(int i, const topology::MixingSchedule
 
 Result<std::unique_ptr<ReplicaNetwork>> ReplicaNetwork::make(const Setup& setup,
                                                              ReplicaRequest request) {
-  GOSSAMER_TRY(auto pairs, all_pairs(setup.config.model.split.layers));
+  GOSSAMER_TRY(auto pairs, all_pairs(setup.config.model.split.workers()));
   std::unique_ptr<ReplicaNetwork> made(
       new ReplicaNetwork(setup, std::move(request), std::move(pairs)));
   GOSSAMER_TRY(net::NetworkSetup network, made->network_setup());

@@ -15,15 +15,13 @@ namespace gossamer::peer {
 namespace {
 
 Status write_whole(const Setup& setup, const Config& config, const WorkerPlace& worker,
-                   const std::vector<std::vector<float>>& rows) {
-  const std::vector<train::ModelPart>& parts = setup.workload->spec().split->parts();
+                   std::span<const float> row) {
   const std::string prefix = tensor_prefix(setup, worker.replica);
   std::vector<Tensor> tensors;
-  for (std::size_t p = 0; p < parts.size(); ++p)
-    for (const train::ParameterBlock& block : parts[p].blocks)
-      tensors.push_back({fmt::format("{}.{}", prefix, block.name),
-                         {block.shape.begin(), block.shape.end()},
-                         std::span(rows[p]).subspan(block.offset, block.length)});
+  for (const train::ParameterBlock& block : setup.workload->spec().split->blocks())
+    tensors.push_back({fmt::format("{}.{}", prefix, block.name),
+                       {block.shape.begin(), block.shape.end()},
+                       row.subspan(block.offset, block.length)});
   return write_safetensors(run_folder(config) / fmt::format("final-{}.safetensors", worker.replica),
                            tensors,
                            {{"format", "pt"},
@@ -41,13 +39,18 @@ Status collect_replica(const Setup& setup, const Config& config, const WorkerPla
       links.send(0, row);
       return {};
     }
-    const std::vector<train::ModelPart>& parts = setup.workload->spec().split->parts();
-    std::vector<std::vector<float>> rows{{row.begin(), row.end()}};
-    for (std::size_t p = 1; p < parts.size(); ++p) {
-      rows.emplace_back(parts[p].parameters());
-      links.receive(static_cast<int>(p), rows.back());
+    const train::SplitModel& split = *setup.workload->spec().split;
+    std::vector<float> whole(split.blocks().back().offset + split.blocks().back().length);
+    std::vector<float> received;
+    for (std::size_t w = 0; w < split.parts().size(); ++w) {
+      const train::ModelPart& part = split.parts()[w];
+      if (w > 0) {
+        received.resize(part.parameters);
+        links.receive(static_cast<int>(w), received);
+      }
+      put_part<float>(part, w > 0 ? received.data() : row.data(), whole);
     }
-    return write_whole(setup, config, worker, rows);
+    return write_whole(setup, config, worker, whole);
   } catch (const train::WorkerLost& lost) {
     return Error{ErrorKind::lost_peer, lost.what()};
   }

@@ -44,14 +44,15 @@ Status check_worker(const Config& config, const WorkerPlace& worker, const Resum
   const train::SplitOptions& split = config.model.split;
   if (!split.is_on())
     return invalid_error(
-        fmt::format("worker {}: split.layers is 1, so a replica has one worker, the peer itself: "
-                    "give its id, {}, or set split.layers",
+        fmt::format("worker {}: split.layers and split.parameters are 1, so a replica has one "
+                    "worker, the peer itself: give its id, {}, or set split.layers",
                     worker.name(), worker.replica));
-  if (worker.part >= split.layers)
-    return invalid_error(
-        fmt::format("worker {}: with split.layers = {} the workers of replica {} are {}.0 to {}.{}",
-                    worker.name(), split.layers, worker.replica, worker.replica, worker.replica,
-                    split.layers - 1));
+  if (worker.part >= split.workers())
+    return invalid_error(fmt::format(
+        "worker {}: with split.layers = {} and split.parameters = {} the workers of replica {} are "
+        "{}.0 to {}.{}",
+        worker.name(), split.layers, split.parameters, worker.replica, worker.replica,
+        worker.replica, split.workers() - 1));
   if (worker.replica >= config.run.peers)
     return invalid_error(fmt::format("worker {}: with run.peers = {} the replicas are 0 to {}",
                                      worker.name(), config.run.peers, config.run.peers - 1));
@@ -92,7 +93,7 @@ Status check_worker(const Config& config, const WorkerPlace& worker, const Resum
 }
 
 Config part_config(Config config, const WorkerPlace& worker) {
-  const std::string name = fmt::format("part{}of{}", worker.part, config.model.split.layers);
+  const std::string name = fmt::format("part{}of{}", worker.part, config.model.split.workers());
   config.local.out = (run_folder(config) / name).string();
   add_folder(config.net.rendezvous, name);
   if (worker.part > 0) config.net.http.clear();

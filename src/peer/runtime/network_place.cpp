@@ -22,7 +22,7 @@ net::Identity identity_of(const Setup& setup) {
   net::Identity identity;
   identity.run_id = setup.config.run_id();
   if (setup.part)
-    identity.run_id += fmt::format("-part{}of{}", *setup.part, setup.config.model.split.layers);
+    identity.run_id += fmt::format("-part{}of{}", *setup.part, setup.config.model.split.workers());
   identity.peers = setup.nodes();
   identity.topology = fmt::format("{} {}", setup.config.topology.kind, setup.schedule->hash());
   identity.model = fmt::format("{} {}", setup.config.model.kind, setup.model_hash());

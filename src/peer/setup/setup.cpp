@@ -34,10 +34,10 @@ Result<std::shared_ptr<Workload>> make_workload(const Setup& setup, const std::v
   if (config.model.split.is_on() && !recorded && (external || !needs.trainer))
     return invalid_error(
         external
-            ? std::string("split.layers: the model of a program in Python is not cut; give its "
-                          "ranks a model shard each (docs/PYTHON.md), or set split.layers = 1")
-            : fmt::format("split.layers: the algorithm '{}' trains no model",
-                          config.algorithm.kind));
+            ? std::string("split: the model of a program in Python is not cut; give its ranks a "
+                          "model shard each (docs/PYTHON.md), or set split.layers and "
+                          "split.parameters = 1")
+            : fmt::format("split: the algorithm '{}' trains no model", config.algorithm.kind));
   if (external) return external;
   if (!needs.trainer) return make_untrained_workload(needs.row_length, config.run.seed);
   return make_native_workload(config, *setup.algorithm, *setup.device, hosted, setup.attack,

@@ -97,8 +97,7 @@ Result<VirtualNetwork> make_virtual_network(const Config& config, int servers) {
   spec.servers = servers;
   spec.seed = config.run.seed;
   if (!sim.probe.empty() && config.model.split.is_on())
-    return sim_error("probe",
-                     "a probe has no links between the workers of a replica (split.layers)");
+    return sim_error("probe", "a probe has no links between the workers of a replica (split)");
   if (!sim.probe.empty()) return read_probe(config, std::move(spec));
   spec.latency_ms = sim.latency_ms;
   spec.bandwidth_mbit_s = sim.bandwidth_mbit_s;
@@ -113,7 +112,7 @@ Result<VirtualNetwork> make_virtual_network(const Config& config, int servers) {
   for (const TableKey& table : {latencies, bandwidths})
     if (config.model.split.is_on() && !table.path.empty())
       return sim_error(table.key,
-                       "a table has no links between the workers of a replica (split.layers); use "
+                       "a table has no links between the workers of a replica (split); use "
                        "sim.latency_ms and sim.bandwidth_mbit_s");
   GOSSAMER_TRY(spec.latencies, read_table(latencies, spec.peers, servers));
   GOSSAMER_TRY(spec.bandwidths, read_table(bandwidths, spec.peers, servers));
@@ -147,8 +146,7 @@ double parts_side_by_side(const Setup& setup) {
   const auto& split = setup.workload->spec().split;
   if (!split || setup.servers() > 0) return 1;
   std::size_t largest = 0;
-  for (const train::ModelPart& part : split->parts())
-    largest = std::max(largest, part.parameters());
+  for (const train::ModelPart& part : split->parts()) largest = std::max(largest, part.parameters);
   return static_cast<double>(setup.parameters) / static_cast<double>(largest);
 }
 

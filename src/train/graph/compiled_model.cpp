@@ -77,7 +77,8 @@ class Compiler {
 
   CompiledModel finish(Loss loss) {
     graph().output = tensor_of_.back();
-    WorkspaceLayout layout = lay_out(graph(), {0, graph().layers.size()}, batch_);
+    const LayerRange all{0, graph().layers.size()};
+    WorkspaceLayout layout = lay_out(graph(), std::span(&all, 1), batch_);
     for (CompiledOperation& operation : model_.operations_)
       for (std::size_t l = 0; l < operation.layers; ++l)
         operation.memory_values += layout.layer_values[operation.first_layer + l];

@@ -199,10 +199,10 @@ class Lowering {
   Status lower(const Attention& layer) {
     const Shape in = input();
     if (layer.heads < 1 || in.channels % (3 * std::int64_t{layer.heads}) != 0)
-      return invalid(
-          fmt::format("the {} channels of its input are not queries, keys and values of {} heads: "
-                      "the channels are 3 · heads · features of a head",
-                      in.channels, layer.heads));
+      return invalid(fmt::format(
+          "the {} channels of its input are not query, key and value of each of {} heads: "
+          "the channels are 3 · heads · features of a head",
+          in.channels, layer.heads));
     const gpu::AttentionOperation operation{.positions = in.positions(),
                                             .heads = layer.heads,
                                             .features = in.channels / (3 * layer.heads),

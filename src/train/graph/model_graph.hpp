@@ -84,8 +84,8 @@ struct Embedding {
 /// Adds a learned tensor of the sample's shape: learned positions (Gehring et al. 2017).
 struct PositionEmbedding {};
 /// Scaled dot-product attention of Vaswani et al. 2017 within a sample: the channels of a position
-/// are its query, key and value, one after the other, each of all heads. The output has a third of
-/// the channels.
+/// are the query, key and value of its first head, then those of the next. The output has a third
+/// of the channels.
 struct Attention {
   int heads = 1;
   bool causal = false;  ///< a position attends to itself and those before it only

@@ -140,7 +140,7 @@ void add_others(std::vector<OperatorKind>& kinds) {
                                              "Gehring et al., ICML 2017",
                                              ParameterSet<Options<PositionEmbedding>>()));
   kinds.push_back(kind_of<Attention>(
-      "scaled dot-product attention; the channels are queries, keys and values",
+      "scaled dot-product attention; the channels are query, key and value of each head",
       "Vaswani et al., NeurIPS 2017",
       ParameterSet<Options<Attention>>()
           .add("heads", &Options<Attention>::op, &Attention::heads,

@@ -96,7 +96,7 @@ Result<std::vector<std::size_t>> named_cuts(const CompiledModel& model, const Co
                                             const SplitOptions& options) {
   if (options.cuts.size() + 1 != static_cast<std::size_t>(options.layers))
     return invalid_error(
-        fmt::format("split.cuts: {} names cut a model into {} parts, and "
+        fmt::format("split.cuts: {} names cut a model into {} stages, and "
                     "split.layers is {}",
                     options.cuts.size(), options.cuts.size() + 1, options.layers));
   std::vector<std::string> names;
@@ -118,7 +118,7 @@ Result<std::vector<std::size_t>> named_cuts(const CompiledModel& model, const Co
   for (std::size_t p = 0; p < begins.size(); ++p)
     if (costs.is_empty(begins[p], p + 1 < begins.size() ? begins[p + 1] : names.size()))
       return invalid_error(
-          fmt::format("split.cuts: the part that begins with '{}' has no "
+          fmt::format("split.cuts: the stage that begins with '{}' has no "
                       "parameters, and its worker would have nothing to mix",
                       names[begins[p]]));
   return begins;
@@ -132,7 +132,7 @@ Result<std::vector<std::size_t>> choose_cuts(const CompiledModel& model,
   const auto parts = static_cast<std::size_t>(options.layers);
   if (parts > costs.parameterised())
     return invalid_error(fmt::format(
-        "split.layers: {} workers cannot share a model of which {} operation{} parameters", parts,
+        "split.layers: {} stages cannot share a model of which {} operation{} parameters", parts,
         costs.parameterised(), costs.parameterised() == 1 ? " has" : "s have"));
   if (!options.cuts.empty()) return named_cuts(model, costs, options);
   return even_cuts(model, costs, parts);

@@ -1,4 +1,4 @@
-// Where a model is cut into parts of consecutive operations.
+// Where a model is cut into stages of consecutive operations.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace gossamer::train {
 
-/// The operations with which the parts begin, the first being 0: SplitModel::make() has the rule
+/// The operations with which the stages begin, the first being 0: SplitModel::make() has the rule
 /// and the errors.
 Result<std::vector<std::size_t>> choose_cuts(const CompiledModel& model,
                                              const SplitOptions& options);

@@ -6,20 +6,28 @@ const ParameterSet<SplitOptions>& split_parameters() {
   static const auto set =
       ParameterSet<SplitOptions>()
           .add("layers", &SplitOptions::layers,
-               {.help = "number of workers that hold a replica of the model, each some consecutive "
-                        "operations; 1: the model is whole",
+               {.help =
+                    "number of stages, each some consecutive operations of the model, into which "
+                    "a replica is cut; each is a worker's",
                 .minimum = 1,
                 .maximum = SplitOptions::kMostLayers,
+                .unit = "stages"})
+          .add("parameters", &SplitOptions::parameters,
+               {.help = "number of workers that share each stage: dense operations by units, "
+                        "convolutions by channels, attention by heads",
+                .minimum = 1,
+                .maximum = SplitOptions::kMostParameters,
                 .unit = "workers"})
           .add("microbatches", &SplitOptions::microbatches,
                {.help = "number of parts into which a batch is cut, so that workers compute at the "
-                        "same time; 0: four for each worker. The result has the same bits for any",
+                        "same time; 0: four for each stage. The result has the same bits for any",
                 .minimum = 0,
                 .maximum = SplitOptions::kMostMicrobatches})
-          .add("cuts", &SplitOptions::cuts,
-               {.help = "names of the operations with which the second and each later part begins "
-                        "(`gossamer model` shows them); empty: chosen so that the largest part has "
-                        "as little arithmetic as possible"});
+          .add(
+              "cuts", &SplitOptions::cuts,
+              {.help = "names of the operations with which the second and each later stage begins "
+                       "(`gossamer model` shows them); empty: chosen so that the largest stage has "
+                       "as little arithmetic as possible"});
   return set;
 }
 

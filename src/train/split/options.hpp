@@ -10,20 +10,24 @@
 namespace gossamer::train {
 
 struct SplitOptions {
-  int layers = 1;        ///< workers that hold consecutive operations of the model
+  int layers = 1;        ///< stages of consecutive operations of the model
+  int parameters = 1;    ///< slices of a stage; each is a worker's
   int microbatches = 0;  ///< of a batch; 0: four for each worker
   std::vector<std::string> cuts =
-      {};  ///< the operations with which parts 1, 2, … begin; empty: chosen
+      {};  ///< the operations with which stages 1, 2, … begin; empty: chosen
 
-  bool is_on() const { return layers > 1; }
-  /// Microbatches of a batch: as many as it has samples, at most.
+  int workers() const { return layers * parameters; }  ///< of a replica
+  bool is_on() const { return workers() > 1; }
+  /// Microbatches of a batch: as many as it has samples, at most. By default one without stages
+  /// that could compute at the same time.
   int microbatches_of(int batch) const {
-    return std::min(batch, microbatches > 0 ? microbatches : kMicrobatchesOfWorker * layers);
+    const int chosen = layers > 1 ? kMicrobatchesOfStage * layers : 1;
+    return std::min(batch, microbatches > 0 ? microbatches : chosen);
   }
-  /// With four, workers of equal parts with fast links are idle for less than a fifth of the time
+  /// With four, workers of equal stages with fast links are idle for less than a fifth of the time
   /// (Huang et al. 2019, §2.3, take the idle time of as many for negligible).
-  static constexpr int kMicrobatchesOfWorker = 4;
-  static constexpr int kMostLayers = 64, kMostMicrobatches = 4096;
+  static constexpr int kMicrobatchesOfStage = 4;
+  static constexpr int kMostLayers = 64, kMostParameters = 64, kMostMicrobatches = 4096;
 };
 
 /// The samples of microbatch `k` of `count` in a batch: first … first + size − 1. Sizes differ by

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <tuple>
 #include <utility>
 
 #include "base/check.hpp"
@@ -10,29 +11,29 @@
 namespace gossamer::train {
 namespace {
 
-/// The workers' orders, of which some worker's next step is taken at a time.
+/// The stages' orders, of which some stage's next step is taken at a time.
 class Walk {
  public:
-  Walk(int parts, int microbatches)
-      : next_(static_cast<std::size_t>(parts)), done_(static_cast<std::size_t>(parts)) {
-    for (int p = 0; p < parts; ++p) orders_.push_back(worker_order(p, parts, microbatches));
+  Walk(int stages, int microbatches)
+      : next_(static_cast<std::size_t>(stages)), done_(static_cast<std::size_t>(stages)) {
+    for (int s = 0; s < stages; ++s) orders_.push_back(stage_order(s, stages, microbatches));
   }
 
-  /// Calls take(step) for each step, once it can be taken. Workers take turns, the first of them
+  /// Calls take(step) for each step, once it can be taken. Stages take turns, the first of them
   /// first.
   void run(const std::function<void(const PipelineStep&)>& take) {
     for (bool moved = true; moved;) {
       moved = false;
-      for (std::size_t p = 0; p < orders_.size(); ++p) {
-        if (next_[p] == orders_[p].size() || !can_take(orders_[p][next_[p]])) continue;
-        const PipelineStep& step = orders_[p][next_[p]++];
-        (step.is_backward ? done_[p].backward : done_[p].forward) = step.microbatch + 1;
+      for (std::size_t s = 0; s < orders_.size(); ++s) {
+        if (next_[s] == orders_[s].size() || !can_take(orders_[s][next_[s]])) continue;
+        const PipelineStep& step = orders_[s][next_[s]++];
+        (step.is_backward ? done_[s].backward : done_[s].forward) = step.microbatch + 1;
         take(step);
         moved = true;
       }
     }
-    for (std::size_t p = 0; p < orders_.size(); ++p)
-      GOSSAMER_CHECK(next_[p] == orders_[p].size(), "no worker waits for ever");
+    for (std::size_t s = 0; s < orders_.size(); ++s)
+      GOSSAMER_CHECK(next_[s] == orders_[s].size(), "no stage waits for ever");
   }
 
  private:
@@ -40,9 +41,9 @@ class Walk {
     int forward = 0, backward = 0;  ///< microbatches, from 0 on
   };
   bool can_take(const PipelineStep& step) const {
-    const auto p = static_cast<std::size_t>(step.part);
-    if (step.is_backward) return p + 1 == done_.size() || done_[p + 1].backward > step.microbatch;
-    return p == 0 || done_[p - 1].forward > step.microbatch;
+    const auto s = static_cast<std::size_t>(step.stage);
+    if (step.is_backward) return s + 1 == done_.size() || done_[s + 1].backward > step.microbatch;
+    return s == 0 || done_[s - 1].forward > step.microbatch;
   }
 
   std::vector<std::vector<PipelineStep>> orders_;
@@ -57,11 +58,13 @@ class Transfers {
 
   /// Sends `share` of a message at `time` or later. Returns when it has arrived.
   double send(const PipelineCosts::Message& message, double share, double time) {
+    const int from = costs_.segments[static_cast<std::size_t>(message.from)].worker;
+    const int to = costs_.segments[static_cast<std::size_t>(message.to)].worker;
     const double bytes = message.bytes * share;
     const auto seconds = [bytes](double limit) { return limit > 0 ? bytes / limit : 0; };
-    double& link = free_[{message.from, message.to}];
-    double& up = free_[{message.from, kAll}];
-    double& down = free_[{kAll, message.to}];
+    double& link = free_[{from, to}];
+    double& up = free_[{from, kAll}];
+    double& down = free_[{kAll, to}];
     const double begin = std::max({time, link, up, down});
     link = begin + seconds(costs_.link);
     up = begin + seconds(costs_.uplink);
@@ -77,56 +80,80 @@ class Transfers {
 
 }  // namespace
 
-int in_flight(int part, int parts, int microbatches) {
-  return std::min(microbatches, parts - part);
+int in_flight(int stage, int stages, int microbatches) {
+  return std::min(microbatches, stages - stage);
 }
 
-std::vector<PipelineStep> worker_order(int part, int parts, int microbatches) {
+std::vector<PipelineStep> stage_order(int stage, int stages, int microbatches) {
   std::vector<PipelineStep> order;
-  const int ahead = in_flight(part, parts, microbatches);
-  for (int m = 0; m < ahead; ++m) order.push_back({part, false, m});
+  const int ahead = in_flight(stage, stages, microbatches);
+  for (int m = 0; m < ahead; ++m) order.push_back({stage, false, m});
   for (int m = 0; m < microbatches; ++m) {
-    order.push_back({part, true, m});
-    if (m + ahead < microbatches) order.push_back({part, false, m + ahead});
+    order.push_back({stage, true, m});
+    if (m + ahead < microbatches) order.push_back({stage, false, m + ahead});
   }
   return order;
 }
 
-std::vector<PipelineStep> pipeline_order(int parts, int microbatches) {
+std::vector<PipelineStep> pipeline_order(int stages, int microbatches) {
   std::vector<PipelineStep> order;
-  Walk(parts, microbatches).run([&](const PipelineStep& step) { order.push_back(step); });
+  Walk(stages, microbatches).run([&](const PipelineStep& step) { order.push_back(step); });
   return order;
 }
 
-double PipelineCosts::bytes_sent(int part) const {
+int PipelineCosts::stages() const { return segments.back().stage + 1; }
+
+int PipelineCosts::workers() const {
+  int most = 0;
+  for (const Segment& segment : segments) most = std::max(most, segment.worker);
+  return most + 1;
+}
+
+double PipelineCosts::bytes_sent(int worker) const {
+  const auto worker_of = [&](int segment) {
+    return segments[static_cast<std::size_t>(segment)].worker;
+  };
   double bytes = 0;
   for (const Message& message : messages)
-    if (message.from == part) bytes += message.bytes;
+    if (worker_of(message.from) == worker && worker_of(message.to) != worker)
+      bytes += message.bytes;
   return bytes;
 }
 
 PipelineTime pipeline_time(const PipelineCosts& costs, int microbatches) {
-  const auto parts = static_cast<int>(costs.forward.size());
+  using Kind = PipelineCosts::Message::Kind;
   const double share = 1.0 / microbatches;
-  std::vector<double> worker_free(costs.forward.size());
+  std::vector<double> worker_free(static_cast<std::size_t>(costs.workers()));
   Transfers transfers(costs);
-  std::map<std::pair<int, int>, double> arrival, arrival_back;  // by part and microbatch
+  std::map<std::tuple<Kind, int, int>, double> arrivals;  // by segment and microbatch
   double busy = 0, end = 0;
-  Walk(parts, microbatches).run([&](const PipelineStep& step) {
-    const auto p = static_cast<std::size_t>(step.part);
-    auto& arrivals = step.is_backward ? arrival_back : arrival;
-    const double begin = std::max(worker_free[p], arrivals[{step.part, step.microbatch}]);
-    const double takes = (step.is_backward ? costs.backward[p] : costs.forward[p]) * share;
-    const double done = worker_free[p] = begin + takes;
-    busy += takes;
-    end = std::max(end, done);
-    for (const PipelineCosts::Message& message : costs.messages) {
-      if (message.from != step.part || (message.to < message.from) != step.is_backward) continue;
-      double& there = arrivals[{message.to, step.microbatch}];
-      there = std::max(there, transfers.send(message, share, done));
+  const auto take = [&](int s, const PipelineStep& step) {
+    const PipelineCosts::Segment& segment = costs.segments[static_cast<std::size_t>(s)];
+    if (segment.stage != step.stage) return;
+    const auto arrival = [&](Kind kind) { return arrivals[{kind, s, step.microbatch}]; };
+    double& free = worker_free[static_cast<std::size_t>(segment.worker)];
+    const double takes = (step.is_backward ? segment.backward : segment.forward) * share;
+    const double before = std::max(free, arrival(step.is_backward ? Kind::gradient : Kind::output));
+    double sent = before + takes;
+    if (step.is_backward) {
+      const double last = segment.after_begun * share;
+      sent = std::max(sent - last, arrival(Kind::begun_gradient)) + last -
+             segment.after_sending * share;
     }
+    free = sent + (step.is_backward ? segment.after_sending * share : 0);
+    busy += takes;
+    end = std::max(end, free);
+    for (const PipelineCosts::Message& message : costs.messages) {
+      if (message.from != s || (message.kind != Kind::output) != step.is_backward) continue;
+      double& there = arrivals[{message.kind, message.to, step.microbatch}];
+      there = std::max(there, transfers.send(message, share, sent));
+    }
+  };
+  const auto segments = static_cast<int>(costs.segments.size());
+  Walk(costs.stages(), microbatches).run([&](const PipelineStep& step) {
+    for (int s = 0; s < segments; ++s) take(step.is_backward ? segments - 1 - s : s, step);
   });
-  return {end, end > 0 ? 1 - busy / (end * parts) : 0};
+  return {end, end > 0 ? 1 - busy / (end * costs.workers()) : 0};
 }
 
 PipelineCosts pipeline_costs(const SplitModel& model, double seconds, int batch,
@@ -134,19 +161,26 @@ PipelineCosts pipeline_costs(const SplitModel& model, double seconds, int batch,
   PipelineCosts costs;
   double all = 0;
   for (const ModelPart& part : model.parts()) all += part.forward_flops + part.backward_flops;
-  for (const ModelPart& part : model.parts()) {
-    costs.forward.push_back(seconds * part.forward_flops / all);
-    costs.backward.push_back(seconds * part.backward_flops / all);
-  }
-  std::map<std::pair<int, int>, double> bytes;
+  const double each = seconds / all;
+  for (const Segment& segment : model.segments())
+    costs.segments.push_back(
+        {.stage = model.parts()[static_cast<std::size_t>(segment.worker)].stage,
+         .worker = segment.worker,
+         .forward = each * segment.forward_flops,
+         .backward = each * segment.backward_flops,
+         .after_sending = segment.goes_on ? 0 : each * segment.input_flops,
+         .after_begun = segment.goes_on ? each * segment.input_flops : 0});
+  using Kind = PipelineCosts::Message::Kind;
+  std::map<std::tuple<Kind, int, int>, double> bytes;
   const double of_batch = static_cast<double>(value_bytes) * batch;
-  for (const Crossing& crossing : model.crossings()) {
-    bytes[{crossing.maker, crossing.user}] += of_batch * static_cast<double>(crossing.values);
-    if (!crossing.gradients.empty())
-      bytes[{crossing.user, crossing.maker}] +=
-          of_batch * static_cast<double>(crossing.values * crossing.gradients.size());
-  }
-  for (const auto& [pair, sum] : bytes) costs.messages.push_back({pair.first, pair.second, sum});
+  for (const Message& message : model.outputs())
+    bytes[{Kind::output, message.from, message.to}] +=
+        of_batch * static_cast<double>(message.values);
+  for (const Message& message : model.gradients())
+    bytes[{message.is_begun ? Kind::begun_gradient : Kind::gradient, message.from, message.to}] +=
+        of_batch * static_cast<double>(message.values);
+  for (const auto& [key, sum] : bytes)
+    costs.messages.push_back({std::get<1>(key), std::get<2>(key), sum, std::get<0>(key)});
   return costs;
 }
 

@@ -1,6 +1,7 @@
-// The order in which the workers of a replica pass microbatches through their parts: one forward,
-// one backward (1F1B; Narayanan et al. 2019, "PipeDream", with a flush at the end of each batch as
-// in Fan et al. 2021, "DAPPLE"). Parts are numbered 0 … parts − 1, and microbatches ascend.
+// The order in which the stages of a replica pass microbatches: one forward, one backward (1F1B;
+// Narayanan et al. 2019, "PipeDream", with a flush at the end of each batch as in Fan et al. 2021,
+// "DAPPLE"). Stages are numbered 0 … stages − 1, and microbatches ascend. The workers that share a
+// stage take its steps together.
 #pragma once
 
 #include <vector>
@@ -10,36 +11,45 @@
 namespace gossamer::train {
 
 struct PipelineStep {
-  int part = 0;
+  int stage = 0;
   bool is_backward = false;
   int microbatch = 0;
   bool operator==(const PipelineStep&) const = default;
 };
 
-/// Microbatches that part `part` has between forward and backward, at most: min(microbatches,
-/// parts − part). Microbatch m lies in place m mod that number.
-int in_flight(int part, int parts, int microbatches);
+/// Microbatches that a stage has between forward and backward, at most: min(microbatches, stages −
+/// stage). Microbatch m lies in place m mod that number.
+int in_flight(int stage, int stages, int microbatches);
 
-/// What one worker does, in order: in_flight() forward passes, then backward and forward passes in
-/// turn, then the backward passes that are left. Backward passes ascend.
-std::vector<PipelineStep> worker_order(int part, int parts, int microbatches);
+/// What the workers of one stage do, in order: in_flight() forward passes, then backward and
+/// forward passes in turn, then the backward passes that are left. Backward passes ascend.
+std::vector<PipelineStep> stage_order(int stage, int stages, int microbatches);
 
-/// The steps of all workers in an order in which one thread can take them: each worker's as in
-/// worker_order(), each forward pass after those of the parts before it, and each backward pass
-/// after those of the parts behind it.
-std::vector<PipelineStep> pipeline_order(int parts, int microbatches);
+/// The steps of all stages in an order in which one thread can take them: each stage's as in
+/// stage_order(), each forward pass after those of the stages before it, and each backward pass
+/// after those of the stages behind it.
+std::vector<PipelineStep> pipeline_order(int stages, int microbatches);
 
 /// The durations of a batch's passes and messages.
 struct PipelineCosts {
-  std::vector<double> forward, backward;  ///< seconds of each part for the whole batch
-  struct Message {
-    int from = 0, to = 0;  ///< parts
-    double bytes = 0;      ///< of the whole batch
+  struct Segment {  ///< as of SplitModel
+    int stage = 0, worker = 0;
+    double forward = 0, backward = 0;  ///< seconds for the whole batch
+    /// Of `backward`: what is done after its gradients are sent, and what is done after the begun
+    /// gradient has come with which it goes on.
+    double after_sending = 0, after_begun = 0;
   };
-  /// One to each part that takes outputs, and one back with their gradients, if they have any.
+  std::vector<Segment> segments;
+  struct Message {
+    int from = 0, to = 0;  ///< segments
+    double bytes = 0;      ///< of the whole batch
+    enum class Kind { output, gradient, begun_gradient } kind = Kind::output;
+  };
   std::vector<Message> messages;
-  double bytes_sent(int part) const;  ///< for the whole batch
-  double latency = 0;                 ///< seconds, of each message
+  int stages() const;
+  int workers() const;
+  double bytes_sent(int worker) const;  ///< to other workers, for the whole batch
+  double latency = 0;                   ///< seconds, of each message
   /// Limits in bytes per second, 0: none: of each pair of workers and direction, and of all that a
   /// worker sends, and receives.
   double link = 0, uplink = 0, downlink = 0;
@@ -56,10 +66,10 @@ struct PipelineTime {
 /// these.
 PipelineTime pipeline_time(const PipelineCosts& costs, int microbatches);
 
-/// The idle part with equal parts and messages that take no time: (parts − 1) / (microbatches +
-/// parts − 1) (Huang et al. 2019, §2.3).
-constexpr double pipeline_bubble(int parts, int microbatches) {
-  return static_cast<double>(parts - 1) / static_cast<double>(microbatches + parts - 1);
+/// The idle part of the time with equal stages and messages that take no time: (stages − 1) /
+/// (microbatches + stages − 1) (Huang et al. 2019, §2.3).
+constexpr double pipeline_bubble(int stages, int microbatches) {
+  return static_cast<double>(stages - 1) / static_cast<double>(microbatches + stages - 1);
 }
 
 /// The costs of a cut model whose whole step, on one worker, takes `seconds`; forward and backward

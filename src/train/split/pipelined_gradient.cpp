@@ -21,28 +21,31 @@ PipelinedGradient<Real>::PipelinedGradient(SplitModel model, SplitOptions option
       replicas_(static_cast<std::size_t>(device.gpu_count())) {}
 
 template <class Real>
-std::size_t PipelinedGradient<Real>::worker_bytes(const SplitModel& model, int part,
+std::size_t PipelinedGradient<Real>::worker_bytes(const SplitModel& model, int worker,
                                                   int microbatches) {
-  const auto parts = static_cast<int>(model.parts().size());
+  const ModelPart& part = model.parts()[static_cast<std::size_t>(worker)];
   return gpu::DeviceRows<Real>::bytes(
-      static_cast<std::size_t>(in_flight(part, parts, microbatches)),
-      model.parts()[static_cast<std::size_t>(part)].program.workspace);
+      static_cast<std::size_t>(in_flight(part.stage, model.stages(), microbatches)),
+      part.workspace);
 }
 
 template <class Real>
 std::size_t PipelinedGradient<Real>::workspace_bytes(const SplitModel& model, int microbatches) {
   std::size_t bytes = 0;
-  for (int p = 0; p < static_cast<int>(model.parts().size()); ++p)
-    bytes += worker_bytes(model, p, microbatches);
+  for (int w = 0; w < static_cast<int>(model.parts().size()); ++w)
+    bytes += worker_bytes(model, w, microbatches);
   return bytes;
 }
 
 template <class Real>
 std::size_t PipelinedGradient<Real>::pass_bytes() const {
-  std::size_t most = 0;
-  for (const ModelPart& part : model_.parts())
-    most = std::max(most, part.program.workspace + part.parameters());
-  return device_.host_accessible() ? 0 : most * sizeof(Real);
+  std::size_t most = 0, rows = 0;
+  for (const Segment& segment : model_.segments())
+    most = std::max(most, segment.program.workspace + segment.program.parameters);
+  if (options_.parameters > 1)
+    for (const ModelPart& part : model_.parts())
+      rows += gpu::DeviceRows<Real>::bytes(2, part.parameters);
+  return (device_.host_accessible() ? 0 : most * sizeof(Real)) + rows;
 }
 
 template <class Real>
@@ -52,7 +55,7 @@ void PipelinedGradient<Real>::compute(const gpu::Task& task,
     const int microbatches = options_.microbatches_of(requests[0].batch);
     if (std::exchange(microbatches_, microbatches) != microbatches) {
       for (std::vector<Replica>& replicas : replicas_) replicas.clear();
-      order_ = pipeline_order(static_cast<int>(model_.parts().size()), microbatches);
+      order_ = pipeline_order(model_.stages(), microbatches);
     }
     const std::size_t bytes = workspace_bytes(model_, microbatches);
     const std::size_t most =
@@ -71,76 +74,108 @@ void PipelinedGradient<Real>::compute(const gpu::Task& task,
 template <class Real>
 void PipelinedGradient<Real>::compute_together(const gpu::Task& task,
                                                std::span<const PipelinedRequest<Real>> requests) {
-  const auto parts = static_cast<int>(model_.parts().size());
   const int gpu_index = device_.gpu_of(requests[0].parameters);
   std::vector<Replica>& replicas = replicas_[static_cast<std::size_t>(gpu_index)];
-  while (replicas.size() < requests.size()) {
-    Replica& replica = replicas.emplace_back();
-    replica.loss_sum = gpu::DeviceRows<double>::on_gpu(device_, gpu_index, 1, 1);
-    for (int p = 0; p < parts; ++p)
-      replica.workspaces.push_back(gpu::DeviceRows<Real>::on_gpu(
-          device_, gpu_index, static_cast<std::size_t>(in_flight(p, parts, microbatches_)),
-          model_.parts()[static_cast<std::size_t>(p)].program.workspace));
-  }
+  while (replicas.size() < requests.size()) replicas.push_back(make_replica(gpu_index));
+  copy_rows(requests, replicas, false);
   for (const PipelineStep& step : order_) {
-    if (!step.is_backward) move(requests, replicas, step);
-    pass(task, requests, replicas, step);
-    if (step.is_backward) move(requests, replicas, step);
+    const auto [first, last] = model_.segments_of(step.stage);
+    for (int k = 0; k < last - first; ++k) {
+      const int segment = step.is_backward ? last - 1 - k : first + k;
+      if (!step.is_backward) deliver(requests, replicas, step, segment);
+      pass(task, requests, replicas, step, segment);
+      if (step.is_backward) deliver(requests, replicas, step, segment);
+    }
   }
+  copy_rows(requests, replicas, true);
 }
 
 template <class Real>
-Real* PipelinedGradient<Real>::workspace(const Replica& replica, int part, int microbatch) const {
-  const auto parts = static_cast<int>(model_.parts().size());
-  const int place = microbatch % in_flight(part, parts, microbatches_);
-  return replica.workspaces[static_cast<std::size_t>(part)]
-      .row(static_cast<std::size_t>(place))
-      .data();
+PipelinedGradient<Real>::Replica PipelinedGradient<Real>::make_replica(int gpu_index) const {
+  Replica replica;
+  replica.loss_sum = gpu::DeviceRows<double>::on_gpu(device_, gpu_index, 1, 1);
+  for (const ModelPart& part : model_.parts()) {
+    const int count = in_flight(part.stage, model_.stages(), microbatches_);
+    replica.workspaces.push_back(gpu::DeviceRows<Real>::on_gpu(
+        device_, gpu_index, static_cast<std::size_t>(count), part.workspace));
+    if (options_.parameters > 1)
+      replica.rows.push_back(gpu::DeviceRows<Real>::on_gpu(device_, gpu_index, 2, part.parameters));
+  }
+  return replica;
+}
+
+template <class Real>
+void PipelinedGradient<Real>::copy_rows(std::span<const PipelinedRequest<Real>> requests,
+                                        std::span<const Replica> replicas, bool back) {
+  std::vector<gpu::CopyRequest<Real>> copies;
+  for (std::size_t r = 0; r < requests.size(); ++r)
+    for (std::size_t w = 0; w < replicas[r].rows.size(); ++w)
+      for (const RowPiece& piece : model_.parts()[w].pieces)
+        for (std::size_t k = 0; k < piece.rows; ++k) {
+          const std::size_t whole = piece.whole + k * piece.stride;
+          Real* const own =
+              replicas[r].rows[w].row(back ? 1 : 0).data() + piece.own + k * piece.columns;
+          if (back) copies.push_back({own, requests[r].gradient + whole, piece.columns});
+          else copies.push_back({requests[r].parameters + whole, own, piece.columns});
+        }
+  if (!copies.empty()) device_.execute(std::span<const gpu::CopyRequest<Real>>(copies));
+}
+
+template <class Real>
+Real* PipelinedGradient<Real>::workspace(const Replica& replica, int worker, int microbatch) const {
+  const auto w = static_cast<std::size_t>(worker);
+  const int place = microbatch % in_flight(model_.parts()[w].stage, model_.stages(), microbatches_);
+  return replica.workspaces[w].row(static_cast<std::size_t>(place)).data();
 }
 
 template <class Real>
 void PipelinedGradient<Real>::pass(const gpu::Task& task,
                                    std::span<const PipelinedRequest<Real>> requests,
-                                   std::span<const Replica> replicas, const PipelineStep& step) {
-  const ModelPart& part = model_.parts()[static_cast<std::size_t>(step.part)];
+                                   std::span<const Replica> replicas, const PipelineStep& step,
+                                   int segment) {
+  const Segment& own = segment_at(segment);
+  const auto worker = static_cast<std::size_t>(own.worker);
+  // Without layers that are cut inside, a worker's row is some of the model's.
+  const std::size_t row_begin = model_.parts()[worker].pieces.front().whole + own.row_begin;
   std::vector<gpu::PartJob<Real>> jobs;
   for (std::size_t r = 0; r < requests.size(); ++r) {
     const PipelinedRequest<Real>& request = requests[r];
+    const Replica& replica = replicas[r];
     const Microbatch piece = Microbatch::of(request.batch, microbatches_, step.microbatch);
-    jobs.push_back({.workspace = workspace(replicas[r], step.part, step.microbatch),
-                    .parameters = request.parameters + part.row_begin,
-                    .gradient = request.gradient + part.row_begin,
+    const bool has_rows = !replica.rows.empty();
+    jobs.push_back({.workspace = workspace(replica, own.worker, step.microbatch),
+                    .parameters = has_rows ? replica.rows[worker].row(0).data() + own.row_begin
+                                           : request.parameters + row_begin,
+                    .gradient = has_rows ? replica.rows[worker].row(1).data() + own.row_begin
+                                         : request.gradient + row_begin,
                     .samples = request.samples + piece.first,
                     .batch = piece.size,
                     .whole_batch = request.batch,
                     .first = step.microbatch == 0,
                     .last = step.microbatch + 1 == microbatches_,
                     .weight = request.weight,
-                    .loss_sum = replicas[r].loss_sum.row(0).data(),
+                    .loss_sum = replica.loss_sum.row(0).data(),
                     .loss = request.loss});
   }
-  gpu::Task of_part = task;
-  of_part.program = &part.program;
-  device_.train_part(of_part, step.is_backward ? gpu::PartPass::backward : gpu::PartPass::forward,
-                     jobs);
+  gpu::Task of_segment = task;
+  of_segment.program = &own.program;
+  device_.train_part(of_segment,
+                     step.is_backward ? gpu::PartPass::backward : gpu::PartPass::forward, jobs);
 }
 
 template <class Real>
-void PipelinedGradient<Real>::move(std::span<const PipelinedRequest<Real>> requests,
-                                   std::span<const Replica> replicas, const PipelineStep& step) {
+void PipelinedGradient<Real>::deliver(std::span<const PipelinedRequest<Real>> requests,
+                                      std::span<const Replica> replicas, const PipelineStep& step,
+                                      int segment) {
   std::vector<gpu::CopyRequest<Real>> copies;
   for (std::size_t r = 0; r < requests.size(); ++r) {
     const auto samples = static_cast<std::size_t>(
         Microbatch::of(requests[r].batch, microbatches_, step.microbatch).size);
-    for (const Crossing& crossing : model_.crossings()) {
-      if (crossing.user != step.part) continue;
-      Real* const made = workspace(replicas[r], crossing.maker, step.microbatch);
-      Real* const used = workspace(replicas[r], crossing.user, step.microbatch);
-      const std::size_t values = crossing.values * samples;
-      if (step.is_backward)
-        for (const Crossing::Gradient& gradient : crossing.gradients)
-          copies.push_back({used + gradient.at_user, made + gradient.at_maker, values});
-      else copies.push_back({made + crossing.at_maker, used + crossing.at_user, values});
+    for (const Message& message : step.is_backward ? model_.gradients() : model_.outputs()) {
+      if ((step.is_backward ? message.from : message.to) != segment) continue;
+      Real* const from = workspace(replicas[r], segment_at(message.from).worker, step.microbatch);
+      Real* const to = workspace(replicas[r], segment_at(message.to).worker, step.microbatch);
+      copies.push_back({from + message.at_from, to + message.at_to, message.values * samples});
     }
   }
   if (!copies.empty()) device_.execute(std::span<const gpu::CopyRequest<Real>>(copies));

@@ -38,27 +38,37 @@ class PipelinedGradient {
   void compute(const gpu::Task& task, std::span<const PipelinedRequest<Real>> requests);
 
   /// Bytes of device memory that a worker takes beside its rows, and that all of a replica take.
-  static std::size_t worker_bytes(const SplitModel& model, int part, int microbatches);
+  static std::size_t worker_bytes(const SplitModel& model, int worker, int microbatches);
   static std::size_t workspace_bytes(const SplitModel& model, int microbatches);
   /// Bytes of device memory that a pass takes beside these: on a GPU a copy of the workspace and
-  /// the gradient of a microbatch (gpu/cuda/training/parts.cu).
+  /// the gradient of a microbatch (gpu/cuda/training/parts.cu), and rows of the workers where they
+  /// are no part of the model's row.
   std::size_t pass_bytes() const;
 
  private:
-  /// The workspaces of a replica: for each part, of the microbatches in flight.
+  /// The memory of a replica.
   struct Replica {
-    std::vector<gpu::DeviceRows<Real>> workspaces;
+    std::vector<gpu::DeviceRows<Real>> workspaces;  ///< by worker: of the microbatches in flight
+    /// By worker whose layers are cut inside: its parameters and their gradient.
+    std::vector<gpu::DeviceRows<Real>> rows;
     gpu::DeviceRows<double> loss_sum;
   };
   /// Requests of equal batches on one GPU.
   void compute_together(const gpu::Task& task, std::span<const PipelinedRequest<Real>> requests);
+  Replica make_replica(int gpu_index) const;
+  /// Copies what the workers have of the model's rows to theirs, and gradients back.
+  void copy_rows(std::span<const PipelinedRequest<Real>> requests,
+                 std::span<const Replica> replicas, bool back);
   void pass(const gpu::Task& task, std::span<const PipelinedRequest<Real>> requests,
-            std::span<const Replica> replicas, const PipelineStep& step);
-  /// Copies what crosses: outputs to part `step.part` before its forward pass, gradients from it
-  /// after its backward pass.
-  void move(std::span<const PipelinedRequest<Real>> requests, std::span<const Replica> replicas,
-            const PipelineStep& step);
-  Real* workspace(const Replica& replica, int part, int microbatch) const;
+            std::span<const Replica> replicas, const PipelineStep& step, int segment);
+  /// Copies what crosses: outputs to a segment before its forward pass, gradients from it after its
+  /// backward pass. Before and after these, other microbatches may be in their place.
+  void deliver(std::span<const PipelinedRequest<Real>> requests, std::span<const Replica> replicas,
+               const PipelineStep& step, int segment);
+  const Segment& segment_at(int segment) const {
+    return model_.segments()[static_cast<std::size_t>(segment)];
+  }
+  Real* workspace(const Replica& replica, int worker, int microbatch) const;
 
   SplitModel model_;
   SplitOptions options_;

@@ -51,39 +51,36 @@ ReplicaWorker<Real>::ReplicaWorker(Worker<Real> worker, SplitModel training, Spl
 
 template <class Real>
 std::size_t ReplicaWorker<Real>::workspace_bytes(int batch) const {
-  const std::size_t part =
-      evaluation_.parts()[static_cast<std::size_t>(worker_.part)].program.workspace;
   return PipelinedGradient<Real>::worker_bytes(training_, worker_.part,
                                                options_.microbatches_of(batch)) +
-         gpu::DeviceRows<Real>::bytes(1, part);
+         gpu::DeviceRows<Real>::bytes(1, part_of(evaluation_).workspace);
 }
 
 /// The workspaces, on the GPU of the rows.
 template <class Real>
 void ReplicaWorker<Real>::allocate(const Real* parameters, std::size_t in_flight) {
-  const auto part = static_cast<std::size_t>(worker_.part);
   const int gpu_index = device_.gpu_of(parameters);
   if (sums_.count() == 0) {
     sums_ = gpu::DeviceRows<double>::on_gpu(device_, gpu_index, 1, 2);
     hits_ = gpu::DeviceRows<std::int64_t>::on_gpu(device_, gpu_index, 1, 1);
-    evaluated_ = gpu::DeviceRows<Real>::on_gpu(device_, gpu_index, 1,
-                                               evaluation_.parts()[part].program.workspace);
+    evaluated_ =
+        gpu::DeviceRows<Real>::on_gpu(device_, gpu_index, 1, part_of(evaluation_).workspace);
   }
   if (workspaces_.count() < in_flight)
-    workspaces_ = gpu::DeviceRows<Real>::on_gpu(device_, gpu_index, in_flight,
-                                                training_.parts()[part].program.workspace);
+    workspaces_ =
+        gpu::DeviceRows<Real>::on_gpu(device_, gpu_index, in_flight, part_of(training_).workspace);
 }
 
 template <class Real>
 void ReplicaWorker<Real>::gradient(const gpu::Task& task, const PipelinedRequest<Real>& request) {
-  const int microbatches = options_.microbatches_of(request.batch), parts = last() + 1;
-  const auto in_flight =
-      static_cast<std::size_t>(train::in_flight(worker_.part, parts, microbatches));
+  const int microbatches = options_.microbatches_of(request.batch);
+  const int stage = part_of(training_).stage, stages = training_.stages();
+  const auto in_flight = static_cast<std::size_t>(train::in_flight(stage, stages, microbatches));
   allocate(request.parameters, in_flight);
   agree(static_cast<double>(request.step));
   Sums sums;
   device_.upload(sums_.row(0).data(), &sums, sizeof sums);
-  for (const PipelineStep& step : worker_order(worker_.part, parts, microbatches)) {
+  for (const PipelineStep& step : stage_order(stage, stages, microbatches)) {
     const Microbatch piece = Microbatch::of(request.batch, microbatches, step.microbatch);
     const std::size_t place = static_cast<std::size_t>(step.microbatch) % in_flight;
     const gpu::PartJob<Real> job{.workspace = workspaces_.row(place).data(),
@@ -97,9 +94,9 @@ void ReplicaWorker<Real>::gradient(const gpu::Task& task, const PipelinedRequest
                                  .weight = request.weight,
                                  .loss_sum = sums_.row(0).data(),
                                  .loss = sums_.row(0).data() + 1};
-    step.is_backward ? backward(task, job) : forward(training_, task, job);
+    pass(training_, task, step.is_backward, job);
   }
-  if (worker_.part == last()) device_.download(&sums, sums_.row(0).data(), sizeof sums);
+  if (has_loss()) device_.download(&sums, sums_.row(0).data(), sizeof sums);
   share(std::span(&sums.loss, 1));
   double loss = 0;
   device_.download(&loss, request.loss, sizeof loss);
@@ -130,18 +127,18 @@ std::vector<Score> ReplicaWorker<Real>::score_some(const gpu::Task& task, const 
     device_.upload(sums_.row(0).data(), &sums, sizeof sums);
     device_.upload(hits_.row(0).data(), &hits, sizeof hits);
     const auto batch = static_cast<int>(pieces[k].size());
-    forward(evaluation_, task,
-            {.workspace = evaluated_.row(0).data(),
-             .parameters = parameters,
-             .samples = pieces[k].data(),
-             .batch = batch,
-             .whole_batch = batch,
-             .first = true,
-             .last = true,
-             .loss_sum = sums_.row(0).data(),
-             .loss = sums_.row(0).data() + 1,
-             .hits = hits_.row(0).data()});
-    if (worker_.part != last()) continue;
+    pass(evaluation_, task, false,
+         {.workspace = evaluated_.row(0).data(),
+          .parameters = parameters,
+          .samples = pieces[k].data(),
+          .batch = batch,
+          .whole_batch = batch,
+          .first = true,
+          .last = true,
+          .loss_sum = sums_.row(0).data(),
+          .loss = sums_.row(0).data() + 1,
+          .hits = hits_.row(0).data()});
+    if (!has_loss()) continue;
     device_.download(&sums, sums_.row(0).data(), sizeof sums);
     device_.download(&hits, hits_.row(0).data(), sizeof hits);
     numbers[2 * k] = sums.loss;
@@ -155,37 +152,64 @@ std::vector<Score> ReplicaWorker<Real>::score_some(const gpu::Task& task, const 
 }
 
 template <class Real>
-void ReplicaWorker<Real>::forward(const SplitModel& model, const gpu::Task& task,
-                                  const gpu::PartJob<Real>& job) {
-  const auto samples = static_cast<std::size_t>(job.batch);
-  for (const Crossing& crossing : model.crossings())
-    if (crossing.user == worker_.part)
-      receive(crossing.maker, job.workspace + crossing.at_user, crossing.values * samples);
-  pass(model, task, gpu::PartPass::forward, job);
-  for (const Crossing& crossing : model.crossings())
-    if (crossing.maker == worker_.part)
-      send(crossing.user, job.workspace + crossing.at_maker, crossing.values * samples);
-}
-
-template <class Real>
-void ReplicaWorker<Real>::backward(const gpu::Task& task, const gpu::PartJob<Real>& job) {
-  const auto samples = static_cast<std::size_t>(job.batch);
-  for (const Crossing& crossing : training_.crossings())
-    if (crossing.maker == worker_.part)
-      for (const Crossing::Gradient& gradient : crossing.gradients)
-        receive(crossing.user, job.workspace + gradient.at_maker, crossing.values * samples);
-  pass(training_, task, gpu::PartPass::backward, job);
-  for (const Crossing& crossing : training_.crossings())
-    if (crossing.user == worker_.part)
-      for (const Crossing::Gradient& gradient : crossing.gradients)
-        send(crossing.maker, job.workspace + gradient.at_user, crossing.values * samples);
-}
-
-template <class Real>
-void ReplicaWorker<Real>::pass(const SplitModel& model, gpu::Task task, gpu::PartPass which,
+void ReplicaWorker<Real>::pass(const SplitModel& model, gpu::Task task, bool is_backward,
                                const gpu::PartJob<Real>& job) {
-  task.program = &model.parts()[static_cast<std::size_t>(worker_.part)].program;
-  device_.train_part(task, which, std::span(&job, 1));
+  const std::vector<Message>& messages = is_backward ? model.gradients() : model.outputs();
+  const auto worker_of = [&](int segment) {
+    return model.segments()[static_cast<std::size_t>(segment)].worker;
+  };
+  const auto values = [&](const Message& message) {
+    return message.values * static_cast<std::size_t>(job.batch);
+  };
+  // What another worker sends to this one arrives in the order in which it is sent, which need not
+  // be that in which segments take it.
+  std::vector<bool> is_here(messages.size());
+  const auto receive_until = [&](std::size_t wanted) {
+    const int from = worker_of(messages[wanted].from);
+    for (std::size_t m = 0; m <= wanted; ++m) {
+      if (is_here[m] || worker_of(messages[m].from) != from ||
+          worker_of(messages[m].to) != worker_.part)
+        continue;
+      receive(from, job.workspace + messages[m].at_to, values(messages[m]));
+      is_here[m] = true;
+    }
+  };
+  const auto receive_all = [&](int segment, bool is_begun) {
+    for (std::size_t m = 0; m < messages.size(); ++m)
+      if (messages[m].to == segment && messages[m].is_begun == is_begun) receive_until(m);
+  };
+  const auto send_all = [&](int segment) {
+    for (const Message& message : messages)
+      if (message.from == segment)
+        send(worker_of(message.to), job.workspace + message.at_from, values(message));
+  };
+  const auto [first, last] = model.segments_of(part_of(model).stage);
+  for (int k = 0; k < last - first; ++k) {
+    const int own = is_backward ? last - 1 - k : first + k;
+    const Segment& segment = model.segments()[static_cast<std::size_t>(own)];
+    if (segment.worker != worker_.part) continue;
+    gpu::PartJob<Real> of_segment = job;
+    of_segment.parameters += segment.row_begin;
+    if (is_backward) of_segment.gradient += segment.row_begin;
+    task.program = &segment.program;
+    const auto run = [&](gpu::PartPass which) {
+      device_.train_part(task, which, std::span<const gpu::PartJob<Real>>(&of_segment, 1));
+    };
+    receive_all(own, false);
+    if (is_backward && segment.goes_on) {
+      run(gpu::PartPass::backward_but_input);
+      receive_all(own, true);
+      run(gpu::PartPass::backward_of_input);
+      send_all(own);
+    } else if (is_backward && segment.is_gone_on) {
+      run(gpu::PartPass::backward_but_parameters);
+      send_all(own);
+      run(gpu::PartPass::backward_of_parameters);
+    } else {
+      run(is_backward ? gpu::PartPass::backward : gpu::PartPass::forward);
+      send_all(own);
+    }
+  }
 }
 
 template <class Real>
@@ -217,13 +241,14 @@ void ReplicaWorker<Real>::agree(double call) {
           "; either they log other rounds (log.every), or the networks of their parts left out "
           "different rounds");
   }
-  if (worker_.part < last()) send_numbers(worker_.part + 1, std::span(&call, 1));
+  if (worker_.part + 1 < workers()) send_numbers(worker_.part + 1, std::span(&call, 1));
 }
 
 template <class Real>
 void ReplicaWorker<Real>::share(std::span<double> numbers) {
-  if (worker_.part < last()) return receive_numbers(last(), numbers);
-  for (int part = 0; part < last(); ++part) send_numbers(part, numbers);
+  if (!has_loss()) return receive_numbers(training_.last_worker(), numbers);
+  for (int worker = 0; worker < workers(); ++worker)
+    if (worker != worker_.part) send_numbers(worker, numbers);
 }
 
 template <class Real>

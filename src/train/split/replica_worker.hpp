@@ -41,18 +41,21 @@ class ReplicaWorker {
     double loss_sum = 0, loss = 0;
   };
 
-  int last() const { return static_cast<int>(training_.parts().size()) - 1; }
+  int workers() const { return static_cast<int>(training_.parts().size()); }
+  bool has_loss() const { return worker_.part == training_.last_worker(); }
+  const ModelPart& part_of(const SplitModel& model) const {
+    return model.parts()[static_cast<std::size_t>(worker_.part)];
+  }
   void allocate(const Real* parameters, std::size_t in_flight);
-  /// With what crosses: outputs of other parts before it, its own behind it; gradients likewise.
-  void forward(const SplitModel& model, const gpu::Task& task, const gpu::PartJob<Real>& job);
-  void backward(const gpu::Task& task, const gpu::PartJob<Real>& job);
-  void pass(const SplitModel& model, gpu::Task task, gpu::PartPass which,
+  /// The pass of the stage: this worker's segments, with the messages that they take and send.
+  /// `job`: of the worker's row and workspace.
+  void pass(const SplitModel& model, gpu::Task task, bool is_backward,
             const gpu::PartJob<Real>& job);
   std::vector<Score> score_some(const gpu::Task& task, const Real* parameters,
                                 std::span<const Piece> pieces);
   void send(int part, const Real* values, std::size_t count);
   void receive(int part, Real* values, std::size_t count);
-  /// The last worker sends its numbers to all others, which receive them.
+  /// The worker that has the loss sends its numbers to all others, which receive them.
   void share(std::span<double> numbers);
   void send_numbers(int part, std::span<const double> numbers);
   void receive_numbers(int part, std::span<double> numbers);

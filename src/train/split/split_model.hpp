@@ -1,9 +1,12 @@
-// A model cut by layers: consecutive operations form parts, which the workers of a replica hold
-// (pipeline parallelism; Huang et al. 2019, "GPipe"). A part is a program of its own for
-// microbatches; outputs that another part takes, and their gradients, cross between the workers.
+// A model cut over the workers of a replica: by layers, consecutive operations forming the stages
+// of a pipeline (Huang et al. 2019, "GPipe"), and inside layers, each stage being cut into slices
+// (slicing.hpp). What one worker computes between two messages is a segment: a program of its own
+// for microbatches. Outputs that another segment takes, and their gradients, are messages.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -13,51 +16,104 @@
 
 namespace gossamer::train {
 
-/// What one worker holds.
+/// Consecutive layers of one worker. Its segments share a workspace.
+struct Segment {
+  gpu::Program program;       ///< its parameters begin at `row_begin` of the worker's row
+  int worker = 0;             ///< the part of SplitModel::parts()
+  std::size_t row_begin = 0;  ///< values
+  /// Its first layer is a slice whose gradient in the input another one goes on with, or itself
+  /// goes on from another one's: the backward pass may be in two (gpu::PartPass).
+  bool is_gone_on = false, goes_on = false;
+  double input_flops =
+      0;  ///< of backward_flops: of that gradient; that of the parameters is as much
+  double forward_flops = 0, backward_flops = 0;  ///< of one sample
+};
+
+/// A tensor of parameters of a worker, or the columns of one that it holds: `rows` times `columns`
+/// adjacent values, which lie one behind the other in the worker's row.
+struct RowPiece {
+  std::size_t rows = 0, columns = 0;
+  std::size_t own = 0;     ///< in the worker's row
+  std::size_t whole = 0;   ///< in the model's row
+  std::size_t stride = 0;  ///< in the model's row, from one row of the piece to the next
+};
+
+/// What one worker holds: a stage, or a slice of one.
 struct ModelPart {
-  gpu::Program program;  ///< its parameters begin at `row_begin` of the model's row
-  std::size_t row_begin = 0;
-  std::vector<ParameterBlock> blocks = {};       ///< their offsets are from `row_begin`
+  int stage = 0, slice = 0;
+  std::vector<ParameterBlock> blocks = {};       ///< offsets are in the worker's row
+  std::vector<RowPiece> pieces = {};             ///< by block
+  std::size_t parameters = 0;                    ///< values of the worker's row
+  std::size_t workspace = 0;                     ///< values for a microbatch
   std::string first, last;                       ///< names of its first and last operation
   double forward_flops = 0, backward_flops = 0;  ///< of one sample
-  std::size_t parameters() const { return program.parameters; }
+
   /// "2.dense", or "2.dense to 4.dense".
   std::string operations() const { return first == last ? first : first + " to " + last; }
 };
 
-/// A tensor that one part makes and another takes.
-struct Crossing {
-  /// The gradient for one use of the tensor: offsets in the workspaces of the part that takes the
-  /// tensor, which makes the gradient, and of the part that made the tensor.
-  struct Gradient {
-    std::size_t at_user = 0, at_maker = 0;
-  };
+/// Copies the worker's values of the model's row `whole` to the worker's row, and back.
+template <class Real>
+void take_part(const ModelPart& part, std::span<const Real> whole, Real* own);
+template <class Real>
+void put_part(const ModelPart& part, const Real* own, std::span<Real> whole);
 
-  int maker = 0, user = 0;  ///< parts
-  std::size_t values = 0;   ///< of a sample
-  std::size_t at_maker = 0, at_user = 0;
-  /// Of each use; empty: nothing before the tensor has parameters.
-  std::vector<Gradient> gradients;
+/// What `model.initialise(seed, stream, …)` puts there, into the worker's row, tensor by tensor.
+template <class Real>
+void initialise_part(const CompiledModel& model, const ModelPart& part, std::uint64_t seed,
+                     std::uint32_t stream, Real* own);
+
+/// A tensor that a segment makes and segments of another worker take, in the forward or in the
+/// backward pass.
+struct Message {
+  int from = 0, to = 0;                ///< segments; of several that take it, the first one
+  std::size_t values = 0;              ///< of a sample
+  std::size_t at_from = 0, at_to = 0;  ///< in the workspaces of the workers
+  /// A gradient with which that of the segment `to` goes on.
+  bool is_begun = false;
 };
 
 /// Immutable. Thread: any.
 class SplitModel {
  public:
-  /// Cuts `model` into options.layers parts, for microbatches of batches of up to `batch` samples:
-  /// before the operations that options.cuts names, or so that the largest number of floating-point
-  /// operations of a part is least, and then the number of values that cross, counted at each cut.
-  /// Errors (invalid): more parts than operations with parameters, a name that no operation has,
-  /// names that are not in order, a part without parameters.
+  /// Cuts `model` into options.layers stages of options.parameters slices each, for microbatches of
+  /// batches of up to `batch` samples: before the operations that options.cuts names, or so that
+  /// the largest number of floating-point operations of a stage is least, and then the number of
+  /// values that cross, counted at each cut. Errors (invalid): more stages than operations with
+  /// parameters, a name that no operation has, names that are not in order, a stage without
+  /// parameters, or a slice.
   static Result<SplitModel> make(const CompiledModel& model, const SplitOptions& options,
                                  int batch);
 
+  /// By worker: slice k of stage s is worker s · options.parameters + k.
   const std::vector<ModelPart>& parts() const { return parts_; }
-  /// In the order of the tensors.
-  const std::vector<Crossing>& crossings() const { return crossings_; }
+  /// Of the model's row.
+  const std::vector<ParameterBlock>& blocks() const { return blocks_; }
+  /// In the order of the forward pass. Those of a stage follow each other.
+  const std::vector<Segment>& segments() const { return segments_; }
+  /// The segments of a stage: first … last − 1.
+  struct Range {
+    int first = 0, last = 0;
+  };
+  Range segments_of(int stage) const;
+  int stages() const { return static_cast<int>(stage_ends_.size()); }
+  /// The worker that has the outputs, and so the loss.
+  int last_worker() const { return segments_.back().worker; }
+  /// Names of the operations with which stages 1, 2, … begin.
+  const std::vector<std::string>& cuts() const { return cuts_; }
+  /// In the order in which the segments of the pass send them.
+  const std::vector<Message>& outputs() const { return outputs_; }
+  const std::vector<Message>& gradients() const { return gradients_; }
 
  private:
+  friend class ModelCutter;
+
   std::vector<ModelPart> parts_;
-  std::vector<Crossing> crossings_;
+  std::vector<ParameterBlock> blocks_;
+  std::vector<Segment> segments_;
+  std::vector<int> stage_ends_;
+  std::vector<std::string> cuts_;
+  std::vector<Message> outputs_, gradients_;
 };
 
 }  // namespace gossamer::train

@@ -42,7 +42,7 @@ def predict(gossamer: Path, *sets: str) -> dict[str, Any]:
         (*MLP, "data.batch=0", "data.partition=dirichlet", "data.weights=samples"),
         (*MLP, "algorithm.kind=choco", "codec.kind=int8", "optimizer.kind=adamw"),
         (*MLP, "algorithm.kind=fedavg", "algorithm.local_epochs=1"),
-        ("model.kind=cnn", "model.channels=[4,8]", "model.groups=2"),
+        ("model.kind=cnn", "model.channels=[8,16]", "model.groups=2"),
         ("model.kind=graph", f"model.file={RESIDUAL}"),
         ("model.kind=graph", f"model.file={TRANSFORMER}"),
     ],
@@ -53,9 +53,15 @@ def test_a_cut_model_has_the_bits_of_the_whole_one(
 ) -> None:
     sets = ("run.rounds=4", "log.every=2", *sets)
     whole = run(gossamer, tmp_path / "whole", *sets)
-    for layers, microbatches in ((2, 0), (3, 5)):
-        split = (f"split.layers={layers}", f"split.microbatches={microbatches}")
-        cut = run(gossamer, tmp_path / f"cut-{layers}", *sets, *split)
+    for layers, parameters, microbatches in ((2, 1, 0), (3, 1, 5), (1, 2, 0), (2, 3, 3)):
+        if parameters == 3 and ("residual" in sets[-1] or "model.kind=cnn" in sets):
+            continue  # their convolutions have one or two blocks of channels
+        split = (
+            f"split.layers={layers}",
+            f"split.parameters={parameters}",
+            f"split.microbatches={microbatches}",
+        )
+        cut = run(gossamer, tmp_path / f"cut-{layers}-{parameters}", *sets, *split)
         assert cut["final_hash"] == whole["final_hash"]
         assert cut["final"] == whole["final"]
         assert cut["run_id"] != whole["run_id"]
@@ -135,6 +141,32 @@ def test_the_workers_costs_add_up(gossamer: Path) -> None:
     assert "worker 3 of a replica" in text and "16 microbatches" in text
 
 
+def test_workers_that_share_layers_share_parameters_and_time(
+    gossamer: Path, tmp_path: Path
+) -> None:
+    sets = (*MLP, "optimizer.momentum=0.9", "sim.compute_ms=30", "sim.bandwidth_mbit_s=0")
+    sets = (*sets, "sim.latency_ms=0")
+    whole, cut = predict(gossamer, *sets), predict(gossamer, *sets, "split.parameters=2")
+    workers = cut["split"]["workers"]
+    assert sum(worker["parameters"] for worker in workers) == whole["parameters"]
+    for worker in workers:
+        assert worker["parameters"] == pytest.approx(whole["parameters"] / 2, rel=0.02)
+        assert worker["memory_bytes"] < 0.75 * cut["split"]["whole_memory_bytes"]
+    # Slice 1 sends half of each output, and slice 0 the whole of what each layer takes; gradients
+    # in these go back, and come by halves.
+    outputs, gradients = 4 * 32, 4 * 32
+    assert workers[1]["bytes_sent_per_step"] == outputs * (3 * 32 + 5) + gradients * 3 * 64
+    assert workers[0]["bytes_sent_per_step"] == outputs * 3 * 64 + gradients * (4 * 64 + 5 + 32)
+    assert cut["split"]["microbatches"] == 1
+    # Two slices compute all the time; with more, gradients of inputs follow each other.
+    assert cut["split"]["step_seconds"] == pytest.approx(0.03 / 2, rel=0.02)
+    four = predict(gossamer, *sets, "split.parameters=4")["split"]
+    assert four["step_seconds"] == pytest.approx(0.03 * (1 / 4 + 1) / 3, rel=0.05)
+    out = tmp_path / "run"
+    virtual = run(gossamer, out, *sets, "split.parameters=4", "run.rounds=3", "log.every=0")
+    assert virtual["virtual_seconds"] == pytest.approx(3 * four["step_seconds"], rel=1e-6)
+
+
 def test_a_model_file_is_shown_cut(gossamer: Path) -> None:
     options = ("--layers", "3", "--microbatches", "8")
     result = call(gossamer, "model", RESIDUAL, *options, "--json")
@@ -149,15 +181,18 @@ def test_a_model_file_is_shown_cut(gossamer: Path) -> None:
     named = call(gossamer, "model", RESIDUAL, "--layers", "2", "--cuts", "second.a")
     assert "second.a to classes" in named.stdout
     run_file = call(gossamer, "model", RESIDUAL, "--microbatches", "8")
-    assert run_file.returncode == 2 and "of a model that --layers cuts" in run_file.stderr
+    assert (
+        run_file.returncode == 2
+        and "of a model that --layers or --parameters cuts" in run_file.stderr
+    )
     many = call(gossamer, "model", RESIDUAL, "--layers", "60")
-    assert many.stderr.startswith(f"gossamer: {RESIDUAL}: split.layers: 60 workers cannot share")
+    assert many.stderr.startswith(f"gossamer: {RESIDUAL}: split.layers: 60 stages cannot share")
 
 
 @pytest.mark.parametrize(
     ("sets", "message"),
     [
-        (("split.layers=5",), "split.layers: 5 workers cannot share a model of which 4 operations"),
+        (("split.layers=5",), "split.layers: 5 stages cannot share a model of which 4 operations"),
         (("split.layers=0",), "split.layers"),
         (("split.layers=65",), "split.layers"),
         (("split.layers=2", 'split.cuts=["4.dense"]'), "the model has no operation '4.dense'"),
@@ -170,7 +205,10 @@ def test_a_model_file_is_shown_cut(gossamer: Path) -> None:
         ),
         (("split.layers=2", "sim.probe=/none"), "sim.probe: a probe has no links"),
         (("split.layer=2",), "'layers'"),
-        (('split.cuts=["1.dense"]',), "split.cuts: it cuts a model into 2 parts"),
+        (("split.layers=4", "split.parameters=11"), "11 workers cannot share '3.dense'"),
+        (("split.parameters=65",), "split.parameters"),
+        (("split.parameters=2", "privacy.clip=1", "privacy.noise_multiplier=1"), "private"),
+        (('split.cuts=["1.dense"]',), "split.cuts: it cuts a model into 2 stages"),
     ],
 )
 def test_splits_that_cannot_be_are_refused(

@@ -13,6 +13,9 @@ TRANSFORMER = ROOT / "experiments" / "models" / "transformer.toml"
 MLP = ("model.kind=mlp", "model.hidden=[32,32,32]", "data.batch=16")
 
 
+SLICED = "split.parameters=2"
+
+
 def start(net: Network, replicas: int, parts: int, *sets: str) -> None:
     for replica in range(replicas):
         for part in range(parts):
@@ -32,6 +35,8 @@ def part_log(net: Network, replica: int, part: int, parts: int) -> Path:
         (2, (*MLP, "algorithm.kind=allreduce", "data.partition=dirichlet")),
         (3, ("model.kind=graph", f"model.file={RESIDUAL}", "data.batch=8")),
         (2, ("model.kind=graph", f"model.file={TRANSFORMER}", "data.batch=8")),
+        (1, (*MLP, SLICED, "optimizer.momentum=0.9", "codec.kind=bf16")),
+        (2, ("model.kind=graph", f"model.file={TRANSFORMER}", "data.batch=8", SLICED)),
     ],
     ids=lambda value: (
         str(value)
@@ -44,8 +49,9 @@ def test_workers_apart_have_the_bits_of_whole_models(
 ) -> None:
     net = network(2, *sets, "topology.kind=complete", "run.rounds=4", "split.microbatches=3")
     whole = net.run_in_one_process()
-    start(net, 2, parts, f"split.layers={parts}")
-    assert net.wait() == [0] * 2 * parts, [peer.stderr for peer in net.processes]
+    workers = parts * (2 if SLICED in sets else 1)
+    start(net, 2, workers, f"split.layers={parts}")
+    assert net.wait() == [0] * 2 * workers, [peer.stderr for peer in net.processes]
     summary = net.summary()
     assert summary["final_hash"] == whole["final_hash"]
     assert summary["final"] == whole["final"]
@@ -194,12 +200,16 @@ def test_a_member_with_the_key_of_another_replica_is_no_worker(network: NetworkF
 @pytest.mark.parametrize(
     ("worker", "sets", "message"),
     [
-        ("0.2", (), "worker 0.2: with split.layers = 2 the workers of replica 0 are 0.0 to 0.1"),
+        (
+            "0.2",
+            (),
+            "worker 0.2: with split.layers = 2 and split.parameters = 1 the workers of replica 0",
+        ),
         ("2.0", (), "worker 2.0: with run.peers = 2 the replicas are 0 to 1"),
         ("0.", (), "--id: '0.' names no worker; 2.1 is the worker with part 1 of replica 2"),
         ("a.1", (), "--id: 'a.1' names no worker"),
         ("0.1.1", (), "--id: '0.1.1' names no worker"),
-        ("0.0", ("split.layers=1",), "worker 0.0: split.layers is 1"),
+        ("0.0", ("split.layers=1",), "worker 0.0: split.layers and split.parameters are 1"),
         ("0.0", ("net.rendezvous=",), "set net.rendezvous"),
         ("0.0", ('net.peers=["127.0.0.1:7001", "127.0.0.1:7002"]',), "leave it out"),
         ("0.0", ("net.listen=127.0.0.1:7001",), "give port 0"),

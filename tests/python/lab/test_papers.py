@@ -11,6 +11,7 @@ from typing import Any
 
 import paper
 import pytest
+from conftest import draw_only
 from lab.axes import Axis, parse_axes, parse_axis, read_variants
 from lab.binary import program_command
 from lab.cells import Cell, make_cells, trains_task
@@ -106,7 +107,19 @@ def small(lab: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     return lambda *arguments: lab("paper", "small", *arguments)
 
 
-def test_a_study_is_run_evaluated_and_written(small: Any, lab: Any, tmp_path: Path) -> None:
+@pytest.fixture
+def smaller(small: Any, tmp_path: Path) -> Any:
+    """The small study with one number of peers, two seeds and two step sizes."""
+    path = tmp_path / "papers" / "small" / "study.toml"
+    text = SMALL.replace("=4,8", "=8").replace("=0..5", "=0..1").replace("0.1,0.4,0.9,2", "0.4,0.9")
+    text = text.replace('facet = "peers = 8"\n', "").replace('"peers = 8" = 77', '"" = 77')
+    path.write_text(text, encoding="utf-8")
+    return small
+
+
+def test_a_study_is_run_evaluated_and_written(
+    small: Any, lab: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     done = small("-j", "2")
     assert done.returncode == 0, done.stderr
     assert "2 of 3 claims hold, 1 does not hold" in done.stdout
@@ -135,6 +148,7 @@ def test_a_study_is_run_evaluated_and_written(small: Any, lab: Any, tmp_path: Pa
         "Ours.\n\n" + text.replace("77", "78") + "\nMore.\n", encoding="utf-8"
     )
     assert small("--render").returncode == 0
+    draw_only(monkeypatch)
     reported = lab("report", "runs/papers/small/graphs")
     assert reported.returncode == 0 and "ring, complete; 6 seeds each" in reported.stdout, (
         "report.py reads the sweeps of a study"
@@ -163,11 +177,11 @@ def test_a_column_can_have_a_step_size_of_its_own(small: Any, tmp_path: Path) ->
     assert len(list(folders)) == 7, "six seeds are run with this step size too"
 
 
-def test_a_page_names_the_split_that_selected(small: Any, tmp_path: Path) -> None:
+def test_a_page_names_the_split_that_selected(smaller: Any, tmp_path: Path) -> None:
     home = tmp_path / "papers" / "small"
 
     def page() -> str:
-        assert small().returncode == 0
+        assert smaller().returncode == 0
         return " ".join((home / "README.md").read_text(encoding="utf-8").split())
 
     assert "on the test set, with the seeds 7" in page()
@@ -216,8 +230,8 @@ def test_only_selects_a_variant(lab: Any, tmp_path: Path) -> None:
     )
 
 
-def test_the_full_size_writes_its_own_results(small: Any, tmp_path: Path) -> None:
-    done = small("--full")
+def test_the_full_size_writes_its_own_results(smaller: Any, tmp_path: Path) -> None:
+    done = smaller("--full")
     assert done.returncode == 0, done.stderr
     assert not (tmp_path / "papers" / "small" / "results.json").exists()
     rows = read_results(tmp_path / "runs" / "papers" / "small-full" / "results.json").rows
@@ -225,8 +239,8 @@ def test_the_full_size_writes_its_own_results(small: Any, tmp_path: Path) -> Non
         ("ring", "", "0.9"),
         ("complete", "", "0.9"),
     ]
-    assert small("--set", "run.rounds=40").returncode == 2, "--set needs --out"
-    assert small("--set", "run.rounds=40", "--out", "other").returncode == 0
+    assert smaller("--set", "run.rounds=40").returncode == 2, "--set needs --out"
+    assert smaller("--set", "run.rounds=40", "--out", "other").returncode == 0
     assert (tmp_path / "other" / "small" / "figure.svg").exists()
 
 

@@ -1,7 +1,6 @@
 """The report of a sweep: figures, page and table, and warnings on missing runs."""
 
 import base64
-import io
 import math
 import re
 import xml.etree.ElementTree as ElementTree
@@ -10,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from conftest import draw_only
 from lab.conditions import read_conditions
 from lab.curves import consensus_from_sketches, read_curves
 from lab.errors import LabError
@@ -18,20 +18,6 @@ from lab.metric import CONSENSUS, choose_metric
 from lab.page import inline_svg
 from lab.predictions import Predictions
 from lab.results import read_sweep
-from matplotlib.figure import Figure
-
-
-@pytest.fixture
-def without_drawing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Replaces the files of figures by empty ones, for tests of the text of a report."""
-
-    def savefig(self: Figure, target: Any, **options: Any) -> None:
-        if isinstance(target, io.StringIO):
-            target.write("<svg></svg>")
-        else:
-            Path(target).write_bytes(b"")
-
-    monkeypatch.setattr(Figure, "savefig", savefig)
 
 
 FIGURES = ("learning", "consensus", "gap", "graphs")
@@ -88,7 +74,10 @@ def test_failed_runs_and_missing_seeds_are_named(lab: Any, tmp_path: Path) -> No
     assert "One seed only" in page
 
 
-def test_a_topology_without_spectral_gap_has_no_gap_figure(lab: Any, tmp_path: Path) -> None:
+def test_a_topology_without_spectral_gap_has_no_gap_figure(
+    lab: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    draw_only(monkeypatch, "gap")
     assert (
         lab(
             "sweep", "small.toml", "topology.kind=ring,complete", "run.seed=0..1", "--out", "out"
@@ -172,6 +161,7 @@ def test_a_deleted_run_is_missing_not_counted(lab: Any, tmp_path: Path) -> None:
     assert "1 of 2 runs have not been run to the end: seed1" in lab("report", "out").stdout
 
 
+@pytest.mark.usefixtures("without_drawing")
 def test_two_axes_make_panels_and_a_target_can_be_set(lab: Any, tmp_path: Path) -> None:
     swept = lab(
         "sweep",
@@ -285,6 +275,7 @@ def predicted_lines(report_figure: ReportFigure) -> list[np.ndarray]:
     ]
 
 
+@pytest.mark.usefixtures("without_drawing")
 def test_predicted_curves_lie_over_the_measured_ones(
     lab: Any, gossamer: Path, tmp_path: Path
 ) -> None:

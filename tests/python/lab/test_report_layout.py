@@ -37,10 +37,10 @@ def curves(conditions: list[Condition], metric: Any, folder: Path) -> ReportFigu
 
 
 def draw(figure: Figure) -> None:
-    """Draws a figure. A warning, such as one of a layout that does not fit, is an error."""
+    """Draws a figure, but no pixels. A warning, as of a layout that does not fit, is an error."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        figure.savefig(io.BytesIO(), format="png", dpi="figure")
+        figure.draw_without_rendering()
 
 
 def extent(text: Text) -> Any:
@@ -164,6 +164,7 @@ def test_a_table_in_a_file_has_a_line_for_each_condition(monkeypatch: pytest.Mon
         ]
 
 
+@pytest.mark.usefixtures("without_drawing")
 def test_warnings_of_a_kind_are_one_warning(lab: Any) -> None:
     axes = ("topology.kind=ring,star", "data.alpha=0.1,1", "run.seed=0,13")
     done = lab("sweep", "small.toml", *axes, "--rates", "0.2,0.5", "--out", "out")

@@ -73,6 +73,7 @@ def test_step_sizes_are_selected_with_other_seeds_than_those_reported(
     assert without_axis.returncode == 2 and "the seed 0 selects" in without_axis.stderr
 
 
+@pytest.mark.usefixtures("without_drawing")
 def test_validation_samples_select_if_a_run_holds_them_out(
     lab: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,6 +9,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from conftest import draw_only
 
 pytestmark = pytest.mark.xdist_group("speedup")  # the tests share one sweep
 
@@ -54,6 +55,7 @@ def points(gossamer: Path, tmp_path_factory: pytest.TempPathFactory) -> dict:
             ]
         )
         assert code == 0
+        draw_only(patch, "speedup")
         assert importlib.import_module("report").main([str(folder / "out")]) == 0
         assert (folder / "out" / "figures" / "speedup.svg").stat().st_size > 2000
         page = html.unescape((folder / "out" / "report.html").read_text(encoding="utf-8"))

@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from conftest import draw_only
 
 EXPERIMENTS = Path(__file__).resolve().parents[3] / "experiments"
 CONFIG = """
@@ -53,6 +54,7 @@ def test_the_figure_has_the_time_to_a_target_as_predicted(
     command = [str(tmp_path / "split.toml"), "--variants", str(tmp_path / "variants.toml")]
     command += ["sim.bandwidth_mbit_s=2,1000", "-j", "2", "--out", str(out)]
     assert importlib.import_module("sweep").main(command) == 0
+    draw_only(monkeypatch, "split")
     assert importlib.import_module("report").main([str(out), "--target", "0.5"]) == 0
     assert (out / "figures" / "split.svg").stat().st_size > 2000
 

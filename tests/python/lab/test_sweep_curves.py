@@ -61,6 +61,7 @@ def test_a_torn_log_is_named(lab: Any, tmp_path: Path) -> None:
     assert done.returncode == 2 and "log-0.jsonl, line" in done.stderr
 
 
+@pytest.mark.usefixtures("without_drawing")
 def test_the_only_model_of_a_centralized_run_has_curves(
     lab: Any, gossamer: Path, tmp_path: Path
 ) -> None:

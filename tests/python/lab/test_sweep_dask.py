@@ -21,6 +21,9 @@ from lab.runner import RunnerOptions
 from test_sweep import statuses
 
 
+one_scheduler = pytest.mark.xdist_group("dask-scheduler")  # its tests share one process
+
+
 @pytest.fixture(scope="module")
 def scheduler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The file of a scheduler with two workers, which do not have the sources of the lab.
@@ -29,7 +32,12 @@ def scheduler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """
     folder = tmp_path_factory.mktemp("scheduler")
     file = folder / "scheduler.json"
-    environment = {**os.environ, "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "1"}
+    environment = {
+        **os.environ,
+        "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "1",
+        # A worker, such as one in place of a lost one, is a copy of a process with all imports.
+        "DASK_DISTRIBUTED__WORKER__MULTIPROCESSING_METHOD": "forkserver",
+    }
     environment.pop("PYTHONPATH", None)
     commands = [
         ["dask_scheduler", "--host", "127.0.0.1", "--port", "0", "--dashboard-address", ":0"],
@@ -118,6 +126,7 @@ def test_workers_here_give_the_same_tables_and_the_sweep_continues(
     assert not (tmp_path / "out" / ".locks").exists()
 
 
+@one_scheduler
 def test_lost_workers_are_replaced_and_failures_have_names(
     lab: Any, tmp_path: Path, scheduler: Path
 ) -> None:
@@ -154,6 +163,7 @@ def test_a_cell_waits_for_the_run_of_a_lost_worker(lab: Any, tmp_path: Path) -> 
     assert done.returncode == 0 and waited.result(), done.stderr
 
 
+@one_scheduler
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_runs_end_with_the_sweep(
     tmp_path: Path, background: Any, scheduler: Path, number: signal.Signals

@@ -23,9 +23,9 @@ struct Head {
 
   Head(const AttentionOperation& a, const Operands<Real>& at, int sample, int head)
       : stride(3 * a.width()) {
-    q = at.x + size(sample) * size(a.positions) * size(stride) + size(head) * size(a.features);
-    k = q + a.width();
-    v = k + a.width();
+    q = at.x + size(sample) * size(a.positions) * size(stride) + size(head) * 3 * size(a.features);
+    k = q + a.features;
+    v = k + a.features;
     p = at.scratch + (size(sample) * size(a.heads) + size(head)) * matrix(a);
   }
 };
@@ -114,7 +114,7 @@ void backward(const AttentionOperation& a, int batch, const Real*, Real*,
       const Head<Real> head(a, at, sample, h);
       const Real* dy = at.dy + output_of(a, sample, h);
       Real* dq = at.dx + (head.q - at.x);
-      Real *dk = dq + a.width(), *dv = dk + a.width();
+      Real *dk = dq + features, *dv = dk + features;
       Product<Real> product{.m = positions,
                             .n = positions,
                             .k = features,

@@ -22,7 +22,7 @@ struct Correlation {
 
 template <class Real>
 void correlate(const Correlation& c, const Real* padded, const Real* weights, const Real* bias,
-               Real* out) {
+               Real* out, bool accumulate = false) {
   const int line = c.width * c.channels;
   for (int h = 0; h < c.out_height; ++h)
     kernels<Real>().product({.m = c.out_width,
@@ -36,7 +36,8 @@ void correlate(const Correlation& c, const Real* padded, const Real* weights, co
                              .c_row = c.outputs,
                              .segments = c.kernel,
                              .a_segment = line,
-                             .bias = bias});
+                             .bias = bias,
+                             .accumulate = accumulate});
 }
 
 /// Copies one image into the middle of a zero frame.
@@ -57,7 +58,7 @@ int frame(const ConvolutionOperation& c) { return c.kernel - 1 - c.padding; }
 int framed_height(const ConvolutionOperation& c) { return c.output_height() + 2 * frame(c); }
 int framed_width(const ConvolutionOperation& c) { return c.output_width() + 2 * frame(c); }
 std::size_t framed_values(const ConvolutionOperation& c) {
-  return size(framed_height(c)) * size(framed_width(c)) * size(c.outputs);
+  return size(framed_height(c)) * size(framed_width(c)) * size(std::min(c.outputs, kChainChannels));
 }
 std::size_t weight_values(const ConvolutionOperation& c) {
   return size(c.kernel * c.kernel * c.channels * c.outputs);
@@ -90,25 +91,46 @@ void accumulate_weights(const ConvolutionOperation& c, const Real* padded, const
                              .accumulate = true});
 }
 
-/// turned[i, j, o, c] = W[k − 1 − i, k − 1 − j, c, o].
+/// Block by block of outputs, one after the other: turned[i, j, o, c] = W[k − 1 − i, k − 1 − j, c,
+/// first + o].
 template <class Real>
 void turn(const ConvolutionOperation& c, const Real* weights, Real* turned) {
   const int taps = c.kernel * c.kernel, tap_size = c.channels * c.outputs;
-  for (int tap = 0; tap < taps; ++tap)
-    for (int i = 0; i < c.channels; ++i)
-      for (int o = 0; o < c.outputs; ++o)
-        turned[tap * tap_size + o * c.channels + i] =
-            weights[(taps - 1 - tap) * tap_size + i * c.outputs + o];
+  for (int first = 0; first < c.outputs; first += kChainChannels) {
+    const int outputs = std::min(kChainChannels, c.outputs - first);
+    for (int tap = 0; tap < taps; ++tap, turned += outputs * c.channels)
+      for (int i = 0; i < c.channels; ++i)
+        for (int o = 0; o < outputs; ++o)
+          turned[o * c.channels + i] =
+              weights[(taps - 1 - tap) * tap_size + i * c.outputs + first + o];
+  }
 }
 
-/// dX is the correlation of the framed dY with the turned weights.
+/// Copies outputs first … first + outputs − 1 of a gradient into the middle of a zero frame.
+template <class Real>
+void pad_block(const ConvolutionOperation& c, const Real* dy, int first, int outputs,
+               Real* framed) {
+  if (outputs == c.outputs)
+    return pad(dy, c.output_height(), c.output_width() * outputs, framed_width(c) * outputs,
+               frame(c), frame(c) * outputs, framed, framed_height(c));
+  std::fill_n(framed, size(framed_height(c)) * size(framed_width(c)) * size(outputs), Real(0));
+  for (int h = 0; h < c.output_height(); ++h)
+    for (int w = 0; w < c.output_width(); ++w)
+      std::copy_n(dy + (h * c.output_width() + w) * c.outputs + first, outputs,
+                  framed + ((h + frame(c)) * framed_width(c) + w + frame(c)) * outputs);
+}
+
+/// dX is the sum over the blocks of the correlations of the framed dY with the turned weights.
 template <class Real>
 void input_gradient(const ConvolutionOperation& c, const Real* dy, const Real* turned, Real* framed,
-                    Real* dx) {
-  pad(dy, c.output_height(), c.output_width() * c.outputs, framed_width(c) * c.outputs, frame(c),
-      frame(c) * c.outputs, framed, framed_height(c));
-  correlate<Real>({framed_width(c), c.outputs, c.height, c.width, c.channels, c.kernel}, framed,
-                  turned, nullptr, dx);
+                    bool goes_on, Real* dx) {
+  for (int first = 0; first < c.outputs; first += kChainChannels) {
+    const int outputs = std::min(kChainChannels, c.outputs - first);
+    pad_block(c, dy, first, outputs, framed);
+    correlate<Real>({framed_width(c), outputs, c.height, c.width, c.channels, c.kernel}, framed,
+                    turned, nullptr, dx, goes_on || first > 0);
+    turned += c.kernel * c.kernel * outputs * c.channels;
+  }
 }
 
 }  // namespace
@@ -134,22 +156,25 @@ void forward(const ConvolutionOperation& c, int batch, const Real* row, const Op
 template <class Real>
 void backward(const ConvolutionOperation& c, int batch, const Real* row, Real* gradient,
               const Operands<Real>& at) {
-  kernels<Real>().activation_backward(c.activation, at.y, at.dy, size(batch) * output_values(c));
-  if (c.bias != kNowhere) {
+  const bool wants_input = at.dx != nullptr && at.wanted.input;
+  if (at.wanted.is_first)
+    kernels<Real>().activation_backward(c.activation, at.y, at.dy, size(batch) * output_values(c));
+  if (at.wanted.parameters && c.bias != kNowhere) {
     at.start(gradient + c.bias, size(c.outputs));
     kernels<Real>().column_sums(at.dy, batch * c.output_height() * c.output_width(), c.outputs,
                                 gradient + c.bias);
   }
-  at.start(gradient + c.weights, weight_values(c));
+  if (at.wanted.parameters) at.start(gradient + c.weights, weight_values(c));
   Real* framed = at.scratch + (c.padding > 0 ? size(batch) * padded_values(c) : 0);
   Real* turned = framed + framed_values(c);
-  if (at.dx != nullptr) turn(c, row + c.weights, turned);
+  if (wants_input) turn(c, row + c.weights, turned);
   for (int i = 0; i < batch; ++i) {
     const Real* image =
         c.padding > 0 ? at.scratch + size(i) * padded_values(c) : at.x + size(i) * input_values(c);
     const Real* dy = at.dy + size(i) * output_values(c);
-    accumulate_weights(c, image, dy, gradient + c.weights);
-    if (at.dx != nullptr) input_gradient(c, dy, turned, framed, at.dx + size(i) * input_values(c));
+    if (at.wanted.parameters) accumulate_weights(c, image, dy, gradient + c.weights);
+    if (wants_input)
+      input_gradient(c, dy, turned, framed, at.goes_on, at.dx + size(i) * input_values(c));
   }
 }
 

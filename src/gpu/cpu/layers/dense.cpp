@@ -29,24 +29,26 @@ template <class Real>
 void backward(const DenseOperation& dense, int batch, const Real* row, Real* gradient,
               const Operands<Real>& at) {
   const int in = dense.inputs, out = dense.outputs;
-  kernels<Real>().activation_backward(dense.activation, at.y, at.dy, size(batch) * size(out));
-  if (dense.bias != kNowhere) {
+  if (at.wanted.is_first)
+    kernels<Real>().activation_backward(dense.activation, at.y, at.dy, size(batch) * size(out));
+  if (at.wanted.parameters && dense.bias != kNowhere) {
     at.start(gradient + dense.bias, size(out));
     kernels<Real>().column_sums(at.dy, batch, out, gradient + dense.bias);
   }
-  kernels<Real>().product({.m = in,
-                           .n = out,
-                           .k = batch,
-                           .a = at.x,
-                           .a_row = 1,
-                           .a_column = in,
-                           .b = at.dy,
-                           .b_row = out,
-                           .scratch = at.scratch,
-                           .c = gradient + dense.weights,
-                           .c_row = out,
-                           .accumulate = at.accumulate});
-  if (at.dx == nullptr) return;
+  if (at.wanted.parameters)
+    kernels<Real>().product({.m = in,
+                             .n = out,
+                             .k = batch,
+                             .a = at.x,
+                             .a_row = 1,
+                             .a_column = in,
+                             .b = at.dy,
+                             .b_row = out,
+                             .scratch = at.scratch,
+                             .c = gradient + dense.weights,
+                             .c_row = out,
+                             .accumulate = at.accumulate});
+  if (at.dx == nullptr || !at.wanted.input) return;
   kernels<Real>().product({.m = batch,
                            .n = in,
                            .k = out,
@@ -57,7 +59,8 @@ void backward(const DenseOperation& dense, int batch, const Real* row, Real* gra
                            .b_transposed = true,
                            .scratch = at.scratch,
                            .c = at.dx,
-                           .c_row = in});
+                           .c_row = in,
+                           .accumulate = at.goes_on});
 }
 
 std::size_t scratch_values(const DenseOperation& dense, int batch) {

@@ -20,15 +20,20 @@ class Operands {
   Real* dx;  ///< null: it is not wanted
   Real* dy;  ///< null: the layer has no backward pass
   Real* scratch;
-  bool accumulate;  ///< gradients of parameters are added to what is there
+  bool accumulate;         ///< gradients of parameters are added to what is there
+  bool goes_on;            ///< dx begins with what is there (LayerInput::begun_gradient)
+  WantedGradients wanted;  ///< of a dense layer or a convolution; others make all
 
-  Operands(const LayerOperation& layer, Real* workspace, bool accumulate_gradients = false)
+  Operands(const LayerOperation& layer, Real* workspace, bool accumulate_gradients = false,
+           WantedGradients wanted_gradients = {})
       : x(workspace + layer.input()),
         y(workspace + layer.output),
         dx(address(workspace, layer.input_gradient())),
         dy(address(workspace, layer.output_gradient())),
         scratch(workspace + layer.scratch),
         accumulate(accumulate_gradients),
+        goes_on(layer.inputs[0].begun_gradient != kNowhere),
+        wanted(wanted_gradients),
         layer_(layer),
         workspace_(workspace) {}
 

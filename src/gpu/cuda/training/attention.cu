@@ -29,7 +29,7 @@ struct HeadOf {
       : position(thread % a.positions), stride(3 * a.width()) {
     const int head = thread / a.positions % a.heads, sample = thread / a.positions / a.heads;
     const auto row = static_cast<std::size_t>(sample) * a.positions;
-    first = row * stride + static_cast<std::size_t>(head) * a.features;
+    first = row * stride + static_cast<std::size_t>(head) * 3 * a.features;
     output = row * a.width() + static_cast<std::size_t>(head) * a.features;
     matrix = (static_cast<std::size_t>(sample) * a.heads + head) * a.positions * a.positions;
   }
@@ -56,7 +56,7 @@ __global__ void __launch_bounds__(kAttentionThreads)
   const HeadOf<Real> at(a, thread);
   const int i = at.position, seen = a.causal ? i + 1 : a.positions;
   const Real* q = arguments.batch.at(blockIdx.z, arguments.input) + at.first;
-  const Real *k = q + a.width(), *v = k + a.width();
+  const Real *k = q + a.features, *v = k + a.features;
   q += static_cast<std::size_t>(i) * at.stride;
   Real* p = arguments.batch.at(blockIdx.z, arguments.probabilities) + at.matrix +
             static_cast<std::size_t>(i) * a.positions;
@@ -88,8 +88,8 @@ __global__ void __launch_bounds__(kAttentionThreads)
   const AttentionOperation& a = arguments.attention;
   const HeadOf<Real> at(a, thread);
   const std::size_t row = at.matrix + static_cast<std::size_t>(at.position) * a.positions;
-  const Real* k = arguments.batch.at(blockIdx.z, arguments.input) + at.first + a.width();
-  const Real* v = k + a.width();
+  const Real* k = arguments.batch.at(blockIdx.z, arguments.input) + at.first + a.features;
+  const Real* v = k + a.features;
   const Real* p = arguments.batch.at(blockIdx.z, arguments.probabilities) + row;
   const Real* dy = arguments.batch.at(blockIdx.z, arguments.output_gradient) + at.output +
                    static_cast<std::size_t>(at.position) * a.width();
@@ -123,9 +123,9 @@ __global__ void __launch_bounds__(kAttentionThreads)
   const Real* p = arguments.batch.at(blockIdx.z, arguments.probabilities) + column;
   const Real* ds = arguments.batch.at(blockIdx.z, arguments.score_gradients) + column;
   const Real* dy = arguments.batch.at(blockIdx.z, arguments.output_gradient) + at.output;
-  Real* dk = arguments.batch.at(blockIdx.z, arguments.input_gradient) + at.first + a.width() +
+  Real* dk = arguments.batch.at(blockIdx.z, arguments.input_gradient) + at.first + a.features +
              static_cast<std::size_t>(at.position) * at.stride;
-  Real* dv = dk + a.width();
+  Real* dv = dk + a.features;
   for (int c = 0; c < a.features; ++c) {
     Real of_key = 0, of_value = 0;
     for (int i = 0; i < a.positions; ++i) {

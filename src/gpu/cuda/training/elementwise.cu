@@ -207,6 +207,19 @@ void add_output_gradients(cudaStream_t stream, const Batch<Real>& batch,
                           .total = batch.samples * static_cast<int>(layer.output_values)});
 }
 
+template <class Real>
+void add_begun_gradient(cudaStream_t stream, const Batch<Real>& batch,
+                        const LayerOperation& layer) {
+  const LayerInput& input = layer.inputs[0];
+  if (input.begun_gradient == kNowhere) return;
+  run<Real>(stream,
+            ElementArguments<Real>{.batch = batch,
+                                   .from = input.begun_gradient,
+                                   .to = input.gradient,
+                                   .adds = true,
+                                   .total = batch.samples * static_cast<int>(input.values)});
+}
+
 std::size_t extra_values(const ElementwiseOperation& elementwise, int peers, int samples) {
   return elementwise.bias == kNowhere ? 0 : column_extra(peers, samples, elementwise.values);
 }
@@ -225,5 +238,7 @@ GOSSAMER_LAYER(ConcatenateOperation, double)
 #undef GOSSAMER_LAYER
 template void add_output_gradients(cudaStream_t, const Batch<float>&, const LayerOperation&);
 template void add_output_gradients(cudaStream_t, const Batch<double>&, const LayerOperation&);
+template void add_begun_gradient(cudaStream_t, const Batch<float>&, const LayerOperation&);
+template void add_begun_gradient(cudaStream_t, const Batch<double>&, const LayerOperation&);
 
 }  // namespace gossamer::gpu::cuda

@@ -90,6 +90,10 @@ template <class Real>
 void add_output_gradients(cudaStream_t stream, const Batch<Real>& batch,
                           const LayerOperation& layer);
 
+/// Adds the gradient with which that in the layer's input goes on, if there is one.
+template <class Real>
+void add_begun_gradient(cudaStream_t stream, const Batch<Real>& batch, const LayerOperation& layer);
+
 /// The grid in which each thread takes one of `values` values of each peer: x over values, z over
 /// peers.
 inline dim3 value_grid(std::size_t values, int peers, int threads) {

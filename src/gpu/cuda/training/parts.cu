@@ -60,6 +60,10 @@ void run_pass(StreamContext& context, const Task& task, PartPass pass, const Par
 template <class Real>
 void train_part(StreamContext& context, const Task& task, PartPass pass,
                 std::span<const PartJob<Real>> jobs) {
+  // Of a backward pass in two, that one makes all gradients which the gradients to be sent need:
+  // the second one, if the gradient in the input waits for another worker's, else the first one.
+  if (pass == PartPass::backward_but_input || pass == PartPass::backward_of_parameters) return;
+  if (pass != PartPass::forward) pass = PartPass::backward;
   for (const PartJob<Real>& job : jobs) run_pass(context, task, pass, job);
 }
 

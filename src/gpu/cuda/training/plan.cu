@@ -77,7 +77,8 @@ void add(Key& key, const Program& p) {
   for (const LayerOperation& layer : p.layers) {
     key.add(layer.operation.index(), layer.positions, layer.inputs.size(), layer.output,
             layer.output_values, layer.output_gradients.size(), layer.scratch);
-    for (const LayerInput& input : layer.inputs) key.add(input.value, input.gradient);
+    for (const LayerInput& input : layer.inputs)
+      key.add(input.value, input.gradient, input.begun_gradient);
     for (const std::size_t gradient : layer.output_gradients) key.add(gradient);
     std::visit([&](const auto& operation) { add(key, operation); }, layer.operation);
   }

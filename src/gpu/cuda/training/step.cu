@@ -89,6 +89,7 @@ void run_backward(StreamContext& context, const TrainingPlan<Real>& plan, const 
     std::visit(
         [&](const auto& operation) { backward(layer_call(context, plan, program, l), operation); },
         layer.operation);
+    add_begun_gradient(context.stream(), plan.batch, layer);
   }
 }
 
