@@ -9,6 +9,7 @@
 #include "cli/commands.hpp"
 #include "peer/prediction/stable_step.hpp"
 #include "peer/replica/replica_network.hpp"
+#include "peer/replica/replica_rounds.hpp"
 #include "peer/replica/whole_replica.hpp"
 #include "peer/replica/worker_place.hpp"
 #include "peer/runtime/network_ids.hpp"
@@ -89,6 +90,10 @@ Result<int> run_worker(const PeerCommand& command, const Config& config, const W
   NetworkRunRequest request;
   request.hosted = {worker.replica};
   request.folder = run_folder(setup.config);
+  request.resume = resume_choice(command.resume);
+  request.offered = [&](const std::vector<gossip::Round>& rounds) {
+    return rounds_of_replica(worker, config.model.split.workers(), *links, rounds);
+  };
   Progress progress(setup.config.run.rounds, command.quiet);
   show(setup, progress, request);
   GOSSAMER_TRY(const auto replica,

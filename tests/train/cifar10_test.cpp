@@ -128,7 +128,7 @@ TEST_CASE("the small convolutional network learns such images") {
   Rows<float> rows(4, d);
   (*learner)->initialise(0, rows.row(0));
   double loss = 0;
-  StepRequest<float> step{.steps = 70,
+  StepRequest<float> step{.steps = 90,
                           .parameters = rows.row(0).data(),
                           .state = {rows.row(1).data(), rows.row(2).data()},
                           .gradient = rows.row(3).data(),

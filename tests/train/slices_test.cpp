@@ -144,15 +144,15 @@ TEST_CASE("each value of the row is one worker's, and what it begins with is tha
 
 TEST_CASE("slices: outputs are put together in slice 0, gradients go on from slice to slice") {
   const SplitModel split = sliced(mlp({8, 6}), kSmallImage, {.parameters = 2});
-  // Segments: 0, 2, 4: slice 1 of the three layers; 1, 3, 5: slice 0, with all that is whole.
-  REQUIRE(split.segments().size() == 6);
-  for (int s = 0; s < 6; ++s)
-    CHECK(split.segments()[static_cast<std::size_t>(s)].worker == (s + 1) % 2);
+  // Three segments for each of three layers: slice 1, slice 0, and the channels of both.
+  REQUIRE(split.segments().size() == 9);
+  for (int s = 0; s < 9; ++s)
+    CHECK(split.segments()[static_cast<std::size_t>(s)].worker == (s % 3 == 0 ? 1 : 0));
   CHECK(texts_of(split.outputs()) ==
-        std::vector<std::string>{"01:4", "12:8", "23:3", "34:6", "45:2"});
+        std::vector<std::string>{"02:4", "23:8", "35:3", "56:6", "68:2"});
   // From the last layer: slice 0 goes first, slice 1 goes on, and its sum is that of the layer.
   CHECK(texts_of(split.gradients()) ==
-        std::vector<std::string>{"54:6", "54:2", "43:6", "32:8", "32:3", "21:8", "10:4"});
+        std::vector<std::string>{"86:2", "76:6", "65:6", "53:3", "43:8", "32:8", "20:4"});
   CHECK(split.last_worker() == 0);
   const CompiledModel whole = Bench::compiled(mlp({8, 6}), kSmallImage, 4);
   double forward = 0, backward = 0;
@@ -168,7 +168,7 @@ TEST_CASE("slices: outputs are put together in slice 0, gradients go on from sli
 TEST_CASE("what computes channel by channel or head by head is cut with the layer before it") {
   // Convolution, norm, pool: one segment of each slice, then the next layers.
   const ModelContext image{.channels = 2, .height = 8, .width = 6, .classes = 3};
-  CHECK(sliced(convolutions(), image, {.parameters = 2}).segments().size() == 8);
+  CHECK(sliced(convolutions(), image, {.parameters = 2}).segments().size() == 12);
   // One group of all channels cannot be cut, and stays with slice 0.
   const auto with_groups = [&](int groups) {
     return sliced(chain({Convolution{.channels = 16}, GroupNorm{.groups = groups}, MaxPool{},
@@ -183,7 +183,7 @@ TEST_CASE("what computes channel by channel or head by head is cut with the laye
   // Heads: worker 1 has half of the channels of queries, keys and values, and sends its outputs.
   const SplitModel split = sliced(transformer(2), kWords, {.parameters = 2});
   const std::vector<std::string> texts = texts_of(split.outputs());
-  CHECK(std::ranges::count(texts, "23:20") == 1);  // 5 positions of 4 features
+  CHECK(std::ranges::count(texts, "35:20") == 1);  // 5 positions of 4 features
   // What another operation takes too is put together before: the dense layer alone is cut.
   TestGraph graph;
   const int stem = graph.add("stem", Dense{.units = 8}, {kSampleInput});

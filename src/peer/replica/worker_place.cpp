@@ -74,9 +74,8 @@ Status check_worker(const Config& config, const WorkerPlace& worker, const Resum
                     listen));
   if (config.optimizer.rule.kind == gpu::UpdateRule::Kind::muon)
     return refuse("optimizer.kind = muon asks which matrix is the model's last one");
-  if (config.checkpoint.every > 0 || resume.kind != ResumeChoice::Kind::none)
-    return refuse(
-        "workers in processes of their own make no checkpoints: set checkpoint.every = 0");
+  if (resume.kind == ResumeChoice::Kind::path)
+    return refuse("each worker has checkpoints of its own part: resume with --resume auto");
   if (config.run.open)
     return refuse(
         "replicas of several processes do not join a network that runs: set run.open = false");
@@ -96,6 +95,7 @@ Config part_config(Config config, const WorkerPlace& worker) {
   const std::string name = fmt::format("part{}of{}", worker.part, config.model.split.workers());
   config.local.out = (run_folder(config) / name).string();
   add_folder(config.net.rendezvous, name);
+  add_folder(config.checkpoint.folder, name);
   if (worker.part > 0) config.net.http.clear();
   return config;
 }

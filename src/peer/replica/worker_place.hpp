@@ -30,8 +30,9 @@ Result<std::optional<WorkerPlace>> find_worker(const std::string& option, const 
 Status check_worker(const Config& config, const WorkerPlace& worker, const ResumeChoice& resume);
 
 /// The configuration of the network of the workers that hold this part, one of each replica, and
-/// mix it: its peers are the replicas. The run folder and the rendezvous are folders of the name
-/// part1of2 in those of `config`. The workers of part 0 serve the page of the run.
+/// mix it: its peers are the replicas. The run folder, the rendezvous and the folder of checkpoints
+/// are folders of the name part1of2 in those of `config`. The workers of part 0 serve the page of
+/// the run.
 Config part_config(Config config, const WorkerPlace& worker);
 
 /// The configuration of the network of the workers of this replica, whose peers are the parts. The

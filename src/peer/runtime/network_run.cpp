@@ -39,6 +39,14 @@ Status run_networked(const Setup& setup, const NetworkRunRequest& request) {
   GOSSAMER_TRY(Startup startup,
                Startup::prepare(setup, {request.hosted, request.folder, request.resume,
                                         Host::Clock::real_time, request.message}));
+  if (request.offered) {
+    auto rounds = request.offered(startup.rounds());
+    if (!rounds.ok()) {
+      startup.recorder().discard();
+      return rounds.error();
+    }
+    startup.offer_only(std::move(rounds).value());
+  }
   LinkTraffic traffic;
   GOSSAMER_TRY(const auto page, open_page(setup, startup.recorder(), request.hosted,
                                           shares_figures(setup), traffic, request.message));

@@ -61,7 +61,8 @@ net::AllGather StartAgreement::all_gather() {
 }
 
 Result<StartRoundAgreement::Outcome> StartAgreement::round() const {
-  return rounds_.outcome(setup_->tolerates_peer_loss());
+  // A worker of a cut model could not join: the others of its replica would begin elsewhere.
+  return rounds_.outcome(setup_->tolerates_peer_loss() && !setup_->part);
 }
 
 Result<Shards> StartAgreement::shards() const { return shards_ ? shards_->outcome() : Shards(); }

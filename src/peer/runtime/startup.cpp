@@ -52,6 +52,7 @@ Status Startup::nobody_came(const Error& missing) const {
 }
 
 std::vector<gossip::Round> Startup::rounds() const {
+  if (offered_) return *offered_;
   std::vector<gossip::Round> rounds;
   const auto first_due = static_cast<gossip::Round>(setup_->config.checkpoint.every);
   if (states_.empty() || states_.begin()->first == first_due) rounds.push_back(0);

@@ -6,7 +6,9 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/result.hpp"
@@ -47,6 +49,8 @@ class Startup {
   /// The rounds at which this process can start, ascending: those of which it has saved states, and
   /// 0, unless it had older checkpoints, whose work would be lost.
   std::vector<gossip::Round> rounds() const;
+  /// From now on these are rounds(): some of them, not none.
+  void offer_only(std::vector<gossip::Round> rounds) { offered_ = std::move(rounds); }
   /// Restores the host's nodes, the log and the folder of checkpoints to `round`, which is one of
   /// rounds(). Before Host::start(); thread: any, one at a time.
   Status restore(gossip::Round round, Host& host);
@@ -65,6 +69,7 @@ class Startup {
   const Setup* setup_;
   StartupRequest request_;
   std::map<gossip::Round, SavedStates> states_;  ///< by round
+  std::optional<std::vector<gossip::Round>> offered_;
   std::unique_ptr<Recorder> recorder_;
   std::unique_ptr<Checkpointer> checkpointer_;
   Finished finished_ = Finished::nothing;

@@ -1,7 +1,6 @@
 #include "train/split/replica_worker.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <string>
 #include <utility>
@@ -12,25 +11,6 @@ namespace {
 /// Pieces of an evaluation that the first worker may be ahead of the last one: they wait in the
 /// memory of the workers between.
 constexpr std::size_t kPiecesAhead = 32;
-
-/// A double as values that any link carries without a change: 16 of its bits in each.
-constexpr std::size_t kNumberValues = 4;
-template <class Real>
-void append(double number, std::vector<Real>& message) {
-  auto bits = std::bit_cast<std::uint64_t>(number);
-  for (std::size_t k = 0; k < kNumberValues; ++k, bits >>= 16)
-    message.push_back(static_cast<Real>(bits & 0xFFFFU));
-}
-template <class Real>
-double number_of(std::span<const Real> values) {
-  std::uint64_t bits = 0;
-  for (std::size_t k = kNumberValues; k-- > 0;) {
-    if (!(values[k] >= 0 && values[k] <= 65535))
-      throw WorkerLost("a worker of this replica sent a number that is none");
-    bits = bits << 16 | static_cast<std::uint64_t>(values[k]);
-  }
-  return std::bit_cast<double>(bits);
-}
 
 /// agree(): of an evaluation.
 constexpr double kEvaluates = -1;
@@ -232,7 +212,7 @@ template <class Real>
 void ReplicaWorker<Real>::agree(double call) {
   if (worker_.part > 0) {
     double before = 0;
-    receive_numbers(worker_.part - 1, std::span(&before, 1));
+    receive_numbers(*worker_.links, worker_.part - 1, std::span(&before, 1));
     if (before != call)
       throw WorkerLost(
           "the workers of this replica are not in step: that of part " +
@@ -241,29 +221,16 @@ void ReplicaWorker<Real>::agree(double call) {
           "; either they log other rounds (log.every), or the networks of their parts left out "
           "different rounds");
   }
-  if (worker_.part + 1 < workers()) send_numbers(worker_.part + 1, std::span(&call, 1));
+  if (worker_.part + 1 < workers())
+    send_numbers(*worker_.links, worker_.part + 1, std::span<const double>(&call, 1));
 }
 
 template <class Real>
 void ReplicaWorker<Real>::share(std::span<double> numbers) {
-  if (!has_loss()) return receive_numbers(training_.last_worker(), numbers);
+  if (!has_loss()) return receive_numbers(*worker_.links, training_.last_worker(), numbers);
   for (int worker = 0; worker < workers(); ++worker)
-    if (worker != worker_.part) send_numbers(worker, numbers);
-}
-
-template <class Real>
-void ReplicaWorker<Real>::send_numbers(int part, std::span<const double> numbers) {
-  std::vector<Real> message;
-  for (const double number : numbers) append(number, message);
-  worker_.links->send(part, message);
-}
-
-template <class Real>
-void ReplicaWorker<Real>::receive_numbers(int part, std::span<double> numbers) {
-  std::vector<Real> message(numbers.size() * kNumberValues);
-  worker_.links->receive(part, message);
-  for (std::size_t k = 0; k < numbers.size(); ++k)
-    numbers[k] = number_of(std::span<const Real>(message).subspan(k * kNumberValues));
+    if (worker != worker_.part)
+      send_numbers(*worker_.links, worker, std::span<const double>(numbers));
 }
 
 template class ReplicaWorker<float>;

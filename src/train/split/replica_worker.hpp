@@ -57,8 +57,6 @@ class ReplicaWorker {
   void receive(int part, Real* values, std::size_t count);
   /// The worker that has the loss sends its numbers to all others, which receive them.
   void share(std::span<double> numbers);
-  void send_numbers(int part, std::span<const double> numbers);
-  void receive_numbers(int part, std::span<double> numbers);
   /// Each worker sends the next one the number of the step that it begins, or that it evaluates.
   void agree(double call);
 

@@ -1,6 +1,7 @@
 #include "train/split/slicing.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <numeric>
 #include <optional>
 #include <utility>
@@ -65,7 +66,8 @@ void narrow(Other&, Channels, int) {
 /// Channels of the output of a layer that can be the first of those that are cut together, and the
 /// blocks of them between which it can be cut; none for others.
 struct Head {
-  int channels = 0, granule = 1;
+  int channels = 0;
+  std::int64_t granule = 1;
 };
 std::optional<Head> head_of(const LayerVariant& layer) {
   if (const auto* dense = std::get_if<gpu::DenseOperation>(&layer)) return Head{dense->outputs, 1};
@@ -110,16 +112,17 @@ class Slicer {
   /// Adds layer `l` of the whole graph, with those that are cut with it. Returns the next one.
   std::size_t add(std::size_t l, std::size_t end) {
     const auto head = head_of(whole_.layers[l].operation);
-    if (slices_ == 1 || !head || parts_of(*head) < slices_) {
+    if (slices_ == 1 || !head || blocks_of(*head) < slices_) {
       tensor_of_[l + 1] = push(l, 0, {}, 1);
       return l + 1;
     }
-    int granule = head->granule;
+    std::int64_t granule = head->granule;
     std::size_t last = l + 1;
     while (last < end && follows(last)) {
-      const int own = std::visit([&](const auto& op) { return granule_of(op, head->channels); },
-                                 whole_.layers[last].operation);
-      if (own == 0 || parts_of({head->channels, std::lcm(granule, own)}) < slices_) break;
+      const std::int64_t own =
+          std::visit([&](const auto& op) { return granule_of(op, head->channels); },
+                     whole_.layers[last].operation);
+      if (own == 0 || blocks_of({head->channels, std::lcm(granule, own)}) < slices_) break;
       granule = std::lcm(granule, own);
       // Behind an attention are other channels.
       if (std::holds_alternative<gpu::AttentionOperation>(whole_.layers[last++].operation)) break;
@@ -133,7 +136,9 @@ class Slicer {
     return whole_.layers[l].inputs == std::vector<std::size_t>{l} && uses_[l] == 1;
   }
 
-  static int parts_of(Head head) { return (head.channels + head.granule - 1) / head.granule; }
+  static std::int64_t blocks_of(Head head) {
+    return (head.channels + head.granule - 1) / head.granule;
+  }
 
   /// Layers first … last − 1, slice by slice, and the concatenation of what they give.
   void cut(std::size_t first, std::size_t last, Head head) {
@@ -141,7 +146,8 @@ class Slicer {
     std::vector<std::size_t> heads(slices), ends(slices);
     std::vector<int> channels(slices);
     const auto begin = [&](int k) {
-      return std::min(head.channels, head.granule * (parts_of(head) * k / slices_));
+      return static_cast<int>(
+          std::min<std::int64_t>(head.channels, head.granule * (blocks_of(head) * k / slices_)));
     };
     for (int k = slices_; k-- > 0;) {
       const auto s = static_cast<std::size_t>(k);
@@ -174,7 +180,7 @@ class Slicer {
     layer.output_values = whole.output_values;
     layer.has_gradient = whole.has_gradient;
     sliced_.graph.layers.push_back(std::move(layer));
-    sliced_.layers.emplace_back();
+    sliced_.layers.push_back({.slice = 0, .joins = true});
     return sliced_.graph.layers.size();
   }
 

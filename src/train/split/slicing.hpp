@@ -19,6 +19,8 @@ struct BlockColumns {
 /// Where a layer of a sliced graph is computed, and what of an operation it is.
 struct SlicedLayer {
   int slice = 0;  ///< of the layer; 0 too where the layer is whole
+  /// It puts channels together: it waits for other workers, for which what is before it should not.
+  bool joins = false;
   std::vector<BlockColumns> blocks = {};
   double forward_flops = 0, backward_flops = 0;  ///< of one sample
 };

@@ -50,13 +50,14 @@ class ModelCutter {
                                .last = model_.operations()[end_of(stage) - 1].name});
   }
 
-  /// Layers of one slice that follow each other.
+  /// Layers of one slice that follow each other, without a wait for another slice between them.
   void find_segments(std::size_t stage) {
     const std::size_t end =
         stage + 1 < begins_.size() ? sliced_.stage_begins[stage + 1] : sliced_.layers.size();
     for (std::size_t first = sliced_.stage_begins[stage], last = first; first < end; first = last) {
       const int slice = sliced_.layers[first].slice;
-      while (last < end && sliced_.layers[last].slice == slice) ++last;
+      do ++last;
+      while (last < end && sliced_.layers[last].slice == slice && !sliced_.layers[last].joins);
       ranges_.push_back({first, last});
       split_.segments_.push_back(
           {.program = {}, .worker = static_cast<int>(stage) * options_.parameters + slice});

@@ -26,6 +26,13 @@ class WorkerLinks {
   virtual void close() = 0;
 };
 
+/// Sends numbers to the worker of part `part`, and waits for those that it sent next, unchanged to
+/// the bit. Throws WorkerLost.
+template <class Real>
+void send_numbers(WorkerLinks<Real>& links, int part, std::span<const double> numbers);
+template <class Real>
+void receive_numbers(WorkerLinks<Real>& links, int part, std::span<double> numbers);
+
 /// A worker that is in a process of its own.
 template <class Real>
 struct Worker {

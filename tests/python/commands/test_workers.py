@@ -1,6 +1,7 @@
 """Workers of cut models in processes of their own: the bits of whole models, faults, refusals."""
 
 import json
+import signal
 import subprocess
 from pathlib import Path
 
@@ -135,6 +136,91 @@ def test_survivors_are_collected_without_the_replica_that_lost_a_worker(
     assert summary["rounds"] == 1500
 
 
+KEPT = ("run.rounds=600", "log.every=100", "checkpoint.every=20", "net.on_loss=stop")
+
+
+def kept_rounds(net: Network, replica: int, part: int, parts: int) -> list[int]:
+    folder = net.out / f"part{part}of{parts}" / "checkpoints"
+    return sorted(int(path.name.split("-")[1]) for path in folder.glob(f"round-*-{replica}.json"))
+
+
+def kill_after_checkpoints(net: Network, workers: int, resume: str = "none") -> None:
+    """Kills all workers of two replicas at once, when each has written two more checkpoints."""
+    places = [(replica, part) for replica in range(2) for part in range(workers)]
+    before = {place: max(kept_rounds(net, *place, workers), default=0) for place in places}
+    for replica, part in places:
+        net.start(f"{replica}.{part}", resume=resume)
+    for place in places:
+        wait_until(
+            f"worker {place} writes checkpoints",
+            lambda place=place: (
+                max(kept_rounds(net, *place, workers), default=0) >= before[place] + 40
+            ),
+        )
+    for number in (signal.SIGSTOP, signal.SIGKILL):
+        for peer in net.processes:
+            peer.process.send_signal(number)
+    assert [peer.wait() for peer in net.processes] == [-9] * 2 * workers
+    net.processes.clear()
+
+
+@pytest.mark.parametrize(
+    ("workers", "sets"),
+    [
+        (2, ("split.layers=2", "optimizer.momentum=0.9")),
+        (2, (SLICED, "algorithm.kind=gradient_tracking", "optimizer.kind=adam")),
+    ],
+    ids=["layers", "parameters"],
+)
+def test_killed_workers_resume_to_the_same_end(
+    network: NetworkFactory, workers: int, sets: tuple[str, ...]
+) -> None:
+    net = network(2, *MLP, *KEPT, *sets, "topology.kind=complete")
+    kill_after_checkpoints(net, workers)
+    kill_after_checkpoints(net, workers, resume="auto")
+    # One worker has lost its newest checkpoint: all resume from one that all have.
+    newest = max(kept_rounds(net, 1, 0, workers))
+    checkpoints = net.out / f"part0of{workers}" / "checkpoints"
+    for path in checkpoints.glob(f"round-{newest:08}-1.*"):
+        path.unlink()
+    for replica in range(2):
+        for part in range(workers):
+            net.start(f"{replica}.{part}", resume="auto")
+    assert net.wait() == [0] * 2 * workers, [peer.stderr for peer in net.processes]
+    rounds = {
+        int(line.rpartition(" round ")[2])
+        for peer in net.processes
+        for line in peer.stderr.splitlines()
+        if "resuming from the checkpoint" in line
+    }
+    assert len(rounds) == 1, [peer.stderr for peer in net.processes]
+    assert rounds.pop() < newest
+    whole, summary = net.run_in_one_process(), net.summary()
+    assert summary["final_hash"] == whole["final_hash"]
+    assert summary["final"] == whole["final"]
+
+
+def test_workers_without_a_common_checkpoint_say_so(network: NetworkFactory) -> None:
+    net = network(2, *MLP, *KEPT, "topology.kind=complete", "split.layers=2")
+    kill_after_checkpoints(net, 2)
+    kill_after_checkpoints(net, 2, resume="auto")  # the first checkpoints are deleted
+    for path in (net.out / "part1of2" / "checkpoints").glob("round-*-0.*"):
+        path.unlink()
+    for replica in range(2):
+        for part in range(2):
+            net.start(f"{replica}.{part}", "net.join_timeout=5", resume="auto")
+    assert 0 not in net.wait()
+    assert "no round from which all workers of replica 0 can start" in net.processes[0].stderr
+    assert "this one can from 0. Start all of them" in net.processes[1].stderr
+
+
+def test_a_worker_resumes_from_no_path(network: NetworkFactory) -> None:
+    net = network(2, *MLP, "split.layers=2")
+    refused = net.start("0.0", resume=str(net.folder))
+    assert refused.wait() == 2
+    assert "resume with --resume auto" in refused.stderr
+
+
 def test_a_part_without_files_is_named(network: NetworkFactory) -> None:
     net = network(2, *MLP, "split.layers=2", "run.rounds=2")
     start(net, 2, 2)
@@ -213,7 +299,6 @@ def test_a_member_with_the_key_of_another_replica_is_no_worker(network: NetworkF
         ("0.0", ("net.rendezvous=",), "set net.rendezvous"),
         ("0.0", ('net.peers=["127.0.0.1:7001", "127.0.0.1:7002"]',), "leave it out"),
         ("0.0", ("net.listen=127.0.0.1:7001",), "give port 0"),
-        ("0.0", ("checkpoint.every=5",), "set checkpoint.every = 0"),
         ("0.0", ("optimizer.kind=muon",), "optimizer.kind = muon asks which matrix"),
         ("0.0", ("mixing.rule=median",), "set mixing.rule = mean"),
         ("0.0", ("algorithm.kind=fedavg",), "the servers of 'fedavg' hold whole models"),
