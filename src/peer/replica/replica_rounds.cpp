@@ -10,11 +10,12 @@ namespace gossamer::peer {
 namespace {
 
 using Rounds = std::vector<gossip::Round>;
+using Links = train::WorkerLinks<float>;
 
 /// Most rounds of which a process keeps checkpoints, of all that anyone would; doubles hold them.
 constexpr double kMostRounds = 1e6, kLargestRound = 9e15;
 
-void send(ReplicaLinks& links, int part, const Rounds& rounds) {
+void send(Links& links, int part, const Rounds& rounds) {
   const auto count = static_cast<double>(rounds.size());
   send_numbers<float>(links, part, std::span(&count, 1));
   if (rounds.empty()) return;
@@ -22,7 +23,7 @@ void send(ReplicaLinks& links, int part, const Rounds& rounds) {
   send_numbers<float>(links, part, numbers);
 }
 
-Rounds receive(ReplicaLinks& links, int part) {
+Rounds receive(Links& links, int part) {
   double count = 0;
   receive_numbers<float>(links, part, std::span(&count, 1));
   if (!(count >= 0 && count <= kMostRounds) || count != std::floor(count))
@@ -31,7 +32,7 @@ Rounds receive(ReplicaLinks& links, int part) {
   if (!numbers.empty()) receive_numbers<float>(links, part, numbers);
   Rounds rounds;
   for (const double number : numbers) {
-    if (!(number >= 0 && number <= kLargestRound))
+    if (!(number >= 0 && number <= kLargestRound) || number != std::floor(number))
       throw train::WorkerLost("a worker of this replica sent a round that is none");
     rounds.push_back(static_cast<gossip::Round>(number));
   }
@@ -46,7 +47,7 @@ void keep_common(Rounds& rounds, const Rounds& others) {
 
 }  // namespace
 
-Result<Rounds> rounds_of_replica(const WorkerPlace& worker, int workers, ReplicaLinks& links,
+Result<Rounds> rounds_of_replica(const WorkerPlace& worker, int workers, Links& links,
                                  const Rounds& rounds) {
   Rounds common = rounds;
   try {

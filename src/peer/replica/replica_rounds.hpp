@@ -5,8 +5,8 @@
 
 #include "base/result.hpp"
 #include "gossip/link.hpp"
-#include "peer/replica/replica_links.hpp"
 #include "peer/replica/worker_place.hpp"
+#include "train/split/worker_links.hpp"
 
 namespace gossamer::peer {
 
@@ -15,7 +15,7 @@ namespace gossamer::peer {
 /// agree on the same round. Waits for the others. Errors: (invalid) there is none; (lost_peer) the
 /// replica is not whole any more. Thread: that of the links that trains.
 Result<std::vector<gossip::Round>> rounds_of_replica(const WorkerPlace& worker, int workers,
-                                                     ReplicaLinks& links,
+                                                     train::WorkerLinks<float>& links,
                                                      const std::vector<gossip::Round>& rounds);
 
 }  // namespace gossamer::peer

@@ -38,15 +38,7 @@ Status run_networked(const Setup& setup, const NetworkRunRequest& request) {
   setup.workload->set_one_at_a_time(setup.config.local.deterministic);
   GOSSAMER_TRY(Startup startup,
                Startup::prepare(setup, {request.hosted, request.folder, request.resume,
-                                        Host::Clock::real_time, request.message}));
-  if (request.offered) {
-    auto rounds = request.offered(startup.rounds());
-    if (!rounds.ok()) {
-      startup.recorder().discard();
-      return rounds.error();
-    }
-    startup.offer_only(std::move(rounds).value());
-  }
+                                        Host::Clock::real_time, request.message, request.offered}));
   LinkTraffic traffic;
   GOSSAMER_TRY(const auto page, open_page(setup, startup.recorder(), request.hosted,
                                           shares_figures(setup), traffic, request.message));

@@ -31,9 +31,7 @@ struct NetworkRunRequest {
   std::shared_ptr<const net::Listening> listening = {};
   std::filesystem::path folder;
   ResumeChoice resume = {};
-  /// Of the rounds at which this process can start, those that it may offer the others. Called
-  /// once, before it joins them. Null: all.
-  std::function<Result<std::vector<gossip::Round>>(const std::vector<gossip::Round>&)> offered = {};
+  StartupRequest::Offered offered = {};
   /// Lines for people.
   std::function<void(const std::string&)> message = [](const std::string&) {};
   std::function<void(const Json&)> on_progress = [](const Json&) {};

@@ -26,6 +26,13 @@ Result<Startup> Startup::prepare(const Setup& setup, StartupRequest request) {
         setup, CheckpointerRequest{.hosted = options.hosted,
                                    .folder = checkpoint_folder(setup.config, options.folder),
                                    .log = startup.recorder_->log_path()});
+  if (!options.offered) return startup;
+  auto offered = options.offered(startup.rounds());
+  if (!offered.ok()) {
+    startup.recorder_->discard();
+    return offered.error();
+  }
+  startup.offered_ = std::move(offered).value();
   return startup;
 }
 

@@ -25,12 +25,17 @@ struct StartupRequest {
   ResumeChoice resume;
   Host::Clock clock = Host::Clock::virtual_time;
   std::function<void(const std::string&)> message;  ///< receives messages for the user
+  /// Of the rounds at which this process can start, those that it may offer others: some of them,
+  /// not none. It is called once, before the process joins them. Null: all.
+  using Offered =
+      std::function<Result<std::vector<gossip::Round>>(const std::vector<gossip::Round>&)>;
+  Offered offered = {};
 };
 
 class Startup {
  public:
-  /// Reads the existing state. Writes nothing but a new log. Errors as of find_resumable_states()
-  /// and Recorder.
+  /// Reads the existing state. Writes nothing but a new log. Errors as of find_resumable_states(),
+  /// Recorder, and the request's `offered`.
   static Result<Startup> prepare(const Setup& setup, StartupRequest request);
 
   /// How much of the run was finished before this process was started again, by the logs of its
@@ -47,10 +52,8 @@ class Startup {
   /// Null if the run makes no checkpoints.
   Checkpointer* checkpointer() { return checkpointer_.get(); }
   /// The rounds at which this process can start, ascending: those of which it has saved states, and
-  /// 0, unless it had older checkpoints, whose work would be lost.
+  /// 0, unless it had older checkpoints, whose work would be lost; and of these the offered ones.
   std::vector<gossip::Round> rounds() const;
-  /// From now on these are rounds(): some of them, not none.
-  void offer_only(std::vector<gossip::Round> rounds) { offered_ = std::move(rounds); }
   /// Restores the host's nodes, the log and the folder of checkpoints to `round`, which is one of
   /// rounds(). Before Host::start(); thread: any, one at a time.
   Status restore(gossip::Round round, Host& host);
