@@ -78,13 +78,13 @@ def main() -> int:
     parser.add_argument("--binary", type=Path, default=BINARY)
     parser.add_argument("--batch", type=int, default=1024)
     parser.add_argument("--cut", choices=("layers", "parameters"), default="layers")
-    parser.add_argument("--microbatches", type=int, help="default: 8 by layers, 1 inside layers")
+    parser.add_argument("--microbatches", type=int, help="default: 8 by layers, 4 inside layers")
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--pairs", type=int, default=9)
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     by_layers = arguments.cut == "layers"
-    microbatches = arguments.microbatches or (8 if by_layers else 1)
+    microbatches = arguments.microbatches or (8 if by_layers else 4)
 
     settings = {
         "run.peers": 1,

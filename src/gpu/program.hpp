@@ -29,7 +29,7 @@ enum class Loss {
 /// The gradient in a convolution's input is one chain of additions: over blocks of so many outputs,
 /// and within a block over the kernel's places and then the outputs. A convolution that is cut
 /// between blocks has the same chain.
-inline constexpr int kChainChannels = 8;
+inline constexpr int kChainChannels = 16;
 
 /// Offset of a tensor that does not exist.
 inline constexpr std::size_t kNowhere = std::numeric_limits<std::size_t>::max();

@@ -24,11 +24,11 @@ ModelSpec mlp(std::vector<int> widths, Activation activation = Activation::tanh)
 
 /// Convolutions of several blocks of channels, the last one not full, and what is cut with them.
 ModelSpec convolutions() {
-  return chain({Convolution{.channels = 24, .padding = 1, .activation = Activation::relu},
+  return chain({Convolution{.channels = 48, .padding = 1, .activation = Activation::relu},
                 GroupNorm{.groups = 3, .activation = Activation::relu}, MaxPool{},
-                Convolution{.channels = 20, .kernel = 2, .padding = 1, .bias = false},
+                Convolution{.channels = 40, .kernel = 2, .padding = 1, .bias = false},
                 Activate{.activation = Activation::gelu},
-                Convolution{.channels = 40, .kernel = 1, .activation = Activation::tanh},
+                Convolution{.channels = 50, .kernel = 1, .activation = Activation::tanh},
                 AveragePool{.size = 2}, Dense{.units = 3}},
                Loss::softmax_cross_entropy);
 }
@@ -171,15 +171,15 @@ TEST_CASE("what computes channel by channel or head by head is cut with the laye
   CHECK(sliced(convolutions(), image, {.parameters = 2}).segments().size() == 12);
   // One group of all channels cannot be cut, and stays with slice 0.
   const auto with_groups = [&](int groups) {
-    return sliced(chain({Convolution{.channels = 16}, GroupNorm{.groups = groups}, MaxPool{},
+    return sliced(chain({Convolution{.channels = 32}, GroupNorm{.groups = groups}, MaxPool{},
                          Dense{.units = 3}},
                         Loss::softmax_cross_entropy),
                   image, {.parameters = 2})
         .outputs()[0]
         .values;
   };
-  CHECK(with_groups(2) == 3 * 2 * 8);  // behind the pool
-  CHECK(with_groups(1) == 6 * 4 * 8);  // behind the convolution
+  CHECK(with_groups(2) == 3 * 2 * 16);  // behind the pool
+  CHECK(with_groups(1) == 6 * 4 * 16);  // behind the convolution
   // Heads: worker 1 has half of the channels of queries, keys and values, and sends its outputs.
   const SplitModel split = sliced(transformer(2), kWords, {.parameters = 2});
   const std::vector<std::string> texts = texts_of(split.outputs());
@@ -230,9 +230,9 @@ TEST_CASE("slices that cannot be are refused with what is wrong") {
                  "split.parameters: 4 workers cannot share '0.dense to 2.dense'"));
   CHECK(contains(refusal(mlp({8, 3}), {.layers = 2, .parameters = 4, .cuts = {"1.dense"}}),
                  "split.parameters: 4 workers cannot share '1.dense to 2.dense'"));
-  // A convolution is cut between blocks of 8 channels.
-  CHECK(contains(refusal(chain({Convolution{.channels = 16}, AveragePool{}, Dense{.units = 3}},
+  // A convolution is cut between blocks of 16 channels.
+  CHECK(contains(refusal(chain({Convolution{.channels = 32}, AveragePool{}, Dense{.units = 3}},
                                Loss::softmax_cross_entropy),
                          {.layers = 2, .parameters = 3, .cuts = {"1.pool"}}),
-                 "blocks of 8 channels or heads"));
+                 "blocks of 16 channels or heads"));
 }

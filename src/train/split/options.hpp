@@ -18,11 +18,9 @@ struct SplitOptions {
 
   int workers() const { return layers * parameters; }  ///< of a replica
   bool is_on() const { return workers() > 1; }
-  /// Microbatches of a batch: as many as it has samples, at most. By default one without stages
-  /// that could compute at the same time.
+  /// Microbatches of a batch: as many as it has samples, at most.
   int microbatches_of(int batch) const {
-    const int chosen = layers > 1 ? kMicrobatchesOfStage * layers : 1;
-    return std::min(batch, microbatches > 0 ? microbatches : chosen);
+    return std::min(batch, microbatches > 0 ? microbatches : kMicrobatchesOfStage * layers);
   }
   /// With four, workers of equal stages with fast links are idle for less than a fifth of the time
   /// (Huang et al. 2019, §2.3, take the idle time of as many for negligible).

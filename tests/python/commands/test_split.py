@@ -42,7 +42,7 @@ def predict(gossamer: Path, *sets: str) -> dict[str, Any]:
         (*MLP, "data.batch=0", "data.partition=dirichlet", "data.weights=samples"),
         (*MLP, "algorithm.kind=choco", "codec.kind=int8", "optimizer.kind=adamw"),
         (*MLP, "algorithm.kind=fedavg", "algorithm.local_epochs=1"),
-        ("model.kind=cnn", "model.channels=[8,16]", "model.groups=2"),
+        ("model.kind=cnn", "model.channels=[8,32]", "model.groups=2"),
         ("model.kind=graph", f"model.file={RESIDUAL}"),
         ("model.kind=graph", f"model.file={TRANSFORMER}"),
     ],
@@ -55,7 +55,7 @@ def test_a_cut_model_has_the_bits_of_the_whole_one(
     whole = run(gossamer, tmp_path / "whole", *sets)
     for layers, parameters, microbatches in ((2, 1, 0), (3, 1, 5), (1, 2, 0), (2, 3, 3)):
         if parameters == 3 and ("residual" in sets[-1] or "model.kind=cnn" in sets):
-            continue  # their convolutions have one or two blocks of channels
+            continue  # their convolutions have one or two blocks of 16 channels
         split = (
             f"split.layers={layers}",
             f"split.parameters={parameters}",
@@ -151,13 +151,13 @@ def test_workers_that_share_layers_share_parameters_and_time(
     assert sum(worker["parameters"] for worker in workers) == whole["parameters"]
     for worker in workers:
         assert worker["parameters"] == pytest.approx(whole["parameters"] / 2, rel=0.02)
-        assert worker["memory_bytes"] < 0.75 * cut["split"]["whole_memory_bytes"]
+        assert worker["memory_bytes"] < 0.6 * cut["split"]["whole_memory_bytes"]
     # Slice 1 sends half of each output, and slice 0 the whole of what each layer takes; gradients
     # in these go back, and come by halves.
     outputs, gradients = 4 * 32, 4 * 32
     assert workers[1]["bytes_sent_per_step"] == outputs * (3 * 32 + 5) + gradients * 3 * 64
     assert workers[0]["bytes_sent_per_step"] == outputs * 3 * 64 + gradients * (4 * 64 + 5 + 32)
-    assert cut["split"]["microbatches"] == 1
+    assert cut["split"]["microbatches"] == 4
     # Two slices compute all the time; with more, gradients of inputs follow each other.
     assert cut["split"]["step_seconds"] == pytest.approx(0.03 / 2, rel=0.02)
     four = predict(gossamer, *sets, "split.parameters=4")["split"]
