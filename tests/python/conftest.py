@@ -18,6 +18,18 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "experiments"), str(ROOT / "tests" / "python" / "programs")]
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[Any]) -> None:
+    """Keeps the tests of an xdist_group in one process, which --dist loadgroup promises.
+
+    pytest-xdist 3.8 appends the group to _nodeid, which pytest 9.2 does not read any more.
+    """
+    for item in items:
+        grouped = getattr(item, "_nodeid", item.nodeid)
+        if grouped != item.nodeid:
+            item._id = type(item._id).parse(grouped)
+
+
 @pytest.fixture(scope="session")
 def gossamer() -> Path:
     """The program: $GOSSAMER_BIN, else that of the release build. A missing program is an error."""

@@ -6,6 +6,7 @@ The studies of the repository are not run here. A small study runs with the fake
 import json
 import shutil
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -316,9 +317,13 @@ def test_every_full_size_is_a_valid_run(folder: Path, tmp_path: Path) -> None:
             for axis in parse_axes(list(part.axes))
             if axis.key != "data.batch"
         ]
-        check_part(
-            folder, part, make_cells([Axis("variant", tuple(chosen)), *first], (), folder, chosen)
-        )
+        cells = make_cells([Axis("variant", tuple(chosen)), *first], (), folder, chosen)
+        if not trains_task(config):  # one cell seeks the study's device: that takes most of a check
+            cells[1:] = [
+                replace(cell, overrides={**cell.overrides, "local.device": "cpu"})
+                for cell in cells[1:]
+            ]
+        check_part(folder, part, cells)
 
 
 @pytest.mark.parametrize("folder", STUDIES, ids=lambda folder: folder.name)
