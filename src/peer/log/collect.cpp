@@ -138,17 +138,22 @@ Result<std::map<int, std::vector<float>>> read_rows(const Setup& setup,
 Result<std::map<int, std::vector<float>>> read_rows(
     const Setup& setup, const std::vector<std::vector<ProcessLog>>& parts) {
   if (parts.size() == 1) return read_rows(setup, parts.front());
+  const auto& split = setup.workload->spec().split;
   std::map<int, std::vector<float>> rows;
   for (std::size_t p = 0; p < parts.size(); ++p) {
     GOSSAMER_TRY(const auto some, read_rows(setup, parts[p]));
     for (const auto& [peer, row] : some) {
       std::vector<float>& whole = rows[peer];
-      if (const auto& split = setup.workload->spec().split) {
-        whole.resize(setup.parameters);
-        put_part<float>(split->parts()[p], row.data(), whole);
-      } else {
-        whole.insert(whole.end(), row.begin(), row.end());  // recorded: stages in their order
+      if (!split) {  // recorded: stages in their order
+        whole.insert(whole.end(), row.begin(), row.end());
+        continue;
       }
+      if (split->parts().size() != parts.size() || split->parts()[p].parameters != row.size())
+        return data_error(fmt::format(
+            "{}: part {} of peer {} has {} parameters, and the model is cut in another way",
+            parts[p].front().path.string(), p, peer, row.size()));
+      whole.resize(setup.parameters);
+      put_part<float>(split->parts()[p], row.data(), whole);
     }
   }
   return rows;
@@ -300,9 +305,8 @@ Result<Setup> read_setup(const std::vector<std::vector<ProcessLog>>& parts, Conf
     if (parts.size() > 1 && config.model.split.parameters > 1)
       return data_error(fmt::format(
           "{}: parts of layers (split.parameters) are put together by the model, whose shape "
-          "depends on "
-          "samples that the peers kept (data.partition = own, without data.test_path); the whole "
-          "models are in the final-N.safetensors beside the folders of the parts",
+          "depends on samples that the peers kept (data.partition = own, without data.test_path); "
+          "the whole models are in the final-N.safetensors beside the folders of the parts",
           first.path.string()));
     GOSSAMER_TRY(external, recorded_workload(parts, config.run.seed));
   }

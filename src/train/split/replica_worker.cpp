@@ -181,7 +181,7 @@ void ReplicaWorker<Real>::pass(const SplitModel& model, gpu::Task task, bool is_
       receive_all(own, true);
       run(gpu::PartPass::backward_of_input);
       send_all(own);
-    } else if (is_backward && segment.is_gone_on) {
+    } else if (is_backward && segment.is_continued) {
       run(gpu::PartPass::backward_but_parameters);
       send_all(own);
       run(gpu::PartPass::backward_of_parameters);

@@ -105,10 +105,10 @@ class ModelCutter {
       segment.backward_flops += layer.backward_flops;
       const GraphLayer& graph = sliced_.graph.layers[l];
       segment.goes_on = segment.goes_on || graph.goes_on_from != kNoLayer;
-      segment.is_gone_on = segment.is_gone_on || !graph.ends_chain;
-      // A product and its two gradients have the same size.
-      if (segment.goes_on || segment.is_gone_on)
-        segment.input_flops = segment.input_flops > 0 ? segment.input_flops : layer.forward_flops;
+      segment.is_continued = segment.is_continued || !graph.ends_chain;
+      // A product and its two gradients take the same.
+      if (graph.goes_on_from != kNoLayer || !graph.ends_chain)
+        segment.input_flops = layer.forward_flops;
       add_blocks(layer, segment, part, program.layers.back());
     }
     program.parameters = part.parameters - segment.row_begin;

@@ -21,11 +21,11 @@ struct Segment {
   gpu::Program program;       ///< its parameters begin at `row_begin` of the worker's row
   int worker = 0;             ///< the part of SplitModel::parts()
   std::size_t row_begin = 0;  ///< values
-  /// Its first layer is a slice whose gradient in the input another one goes on with, or itself
-  /// goes on from another one's: the backward pass may be in two (gpu::PartPass).
-  bool is_gone_on = false, goes_on = false;
-  double input_flops =
-      0;  ///< of backward_flops: of that gradient; that of the parameters is as much
+  /// Its first layer is a slice whose gradient in the input goes on from another one's, or with
+  /// whose gradient another one goes on: the backward pass may be in two (gpu::PartPass).
+  bool goes_on = false, is_continued = false;
+  /// Of backward_flops, those of that gradient; those of the layer's parameters are as many.
+  double input_flops = 0;
   double forward_flops = 0, backward_flops = 0;  ///< of one sample
 };
 
