@@ -8,8 +8,7 @@
 #include <mutex>
 #include <thread>
 
-#include "tests/train/compiled_model_test_util.hpp"
-#include "tests/train/graph_test_util.hpp"
+#include "tests/train/split_test_util.hpp"
 #include "train/split/replica_worker.hpp"
 
 using namespace gossamer;
@@ -168,13 +167,8 @@ TEST_CASE("workers apart have the gradients, losses and scores of the whole mode
     CAPTURE(seed);
     const RandomGraph graph(seed, false);
     RandomStream random(seed, kNoPeer, Purpose::test, 11);
-    Bench bench(graph.spec(), kSmallImage, 1 + static_cast<int>(random.below(9)));
-    if (graph.embeds())
-      for (float& value : bench.table.features)
-        value = static_cast<float>(random.below(RandomGraph::kVocabulary));
-    int most = 0;
-    for (const CompiledOperation& operation : bench.network.operations())
-      most += operation.parameters > 0 ? 1 : 0;
+    Bench bench = random_bench(graph, random);
+    const int most = parameterised(bench.network);
     for (const int slices : {1, 2})
       for (int layers = slices == 1 ? 2 : 1; layers <= std::min(most, 4 / slices); ++layers) {
         const SplitOptions options{.layers = layers,

@@ -4,7 +4,6 @@
 #include <numeric>
 
 #include "tests/text_test_util.hpp"
-#include "tests/train/graph_test_util.hpp"
 #include "tests/train/split_test_util.hpp"
 
 using namespace gossamer;
@@ -90,10 +89,7 @@ TEST_CASE("random graphs, cut inside layers and into stages, to the bit") {
     CAPTURE(seed);
     const RandomGraph graph(seed, false);
     RandomStream random(seed, kNoPeer, Purpose::test, 10);
-    Bench bench(graph.spec(), kSmallImage, 1 + static_cast<int>(random.below(9)));
-    if (graph.embeds())
-      for (float& value : bench.table.features)
-        value = static_cast<float>(random.below(RandomGraph::kVocabulary));
+    Bench bench = random_bench(graph, random);
     for (const int slices : {2, 3}) {
       const SplitOptions options{
           .layers = 1 + static_cast<int>(random.below(std::min(

@@ -1,7 +1,6 @@
 // Models cut by layers: the bits of the whole model for every cut and number of microbatches, the
 // choice of cuts, memory, and what is refused.
 #include "tests/text_test_util.hpp"
-#include "tests/train/graph_test_util.hpp"
 #include "tests/train/split_test_util.hpp"
 #include "train/learner.hpp"
 
@@ -34,10 +33,7 @@ TEST_CASE("random graphs, cut anywhere, have the gradients of the whole ones to 
     CAPTURE(seed);
     const RandomGraph graph(seed, false);
     RandomStream random(seed, kNoPeer, Purpose::test, 9);
-    Bench bench(graph.spec(), kSmallImage, 1 + static_cast<int>(random.below(9)));
-    if (graph.embeds())
-      for (float& value : bench.table.features)
-        value = static_cast<float>(random.below(RandomGraph::kVocabulary));
+    Bench bench = random_bench(graph, random);
     const int most = parameterised(bench.network);
     for (int layers = 2; layers <= most; ++layers) {
       CAPTURE(layers);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tests/train/compiled_model_test_util.hpp"
+#include "tests/train/graph_test_util.hpp"
 #include "train/split/pipelined_gradient.hpp"
 
 namespace gossamer::train {
@@ -49,6 +50,15 @@ inline std::vector<std::string> texts_of(const std::vector<Message>& messages) {
     texts.push_back(std::to_string(message.from) + std::to_string(message.to) + ":" +
                     std::to_string(message.values));
   return texts;
+}
+
+/// Up to 9 samples for a random graph; tokens, if it embeds them.
+inline Bench random_bench(const RandomGraph& graph, RandomStream& random) {
+  Bench bench(graph.spec(), kSmallImage, 1 + static_cast<int>(random.below(9)));
+  if (graph.embeds())
+    for (float& value : bench.table.features)
+      value = static_cast<float>(random.below(RandomGraph::kVocabulary));
+  return bench;
 }
 
 /// Operations that have parameters.
