@@ -64,7 +64,7 @@ TEST_CASE("worker 0 keeps the rounds of all, and all learn them") {
   CHECK(*learned == Rounds{20, 30});
 }
 
-TEST_CASE("a worker starts from no round of which it has no checkpoint, whatever it is told") {
+TEST_CASE("a worker starts from no round of which it has no checkpoint, whatever another sends") {
   Script links;
   links.come_rounds(0, {10, 50});
   const auto common = rounds_of_replica(part(1), 2, links, {10, 20});
