@@ -1,8 +1,10 @@
 // Cut models beside whole ones, for tests.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -50,6 +52,14 @@ inline std::vector<std::string> texts_of(const std::vector<Message>& messages) {
     texts.push_back(std::to_string(message.from) + std::to_string(message.to) + ":" +
                     std::to_string(message.values));
   return texts;
+}
+
+/// Copies the worker's values of the model's row `whole` to the worker's row.
+template <class Real>
+void take_part(const ModelPart& part, std::span<const Real> whole, Real* own) {
+  part.for_each_run([&](std::size_t in_whole, std::size_t in_own, std::size_t values) {
+    std::copy_n(whole.data() + in_whole, values, own + in_own);
+  });
 }
 
 /// Up to 9 samples for a random graph; tokens, if it embeds them.

@@ -10,7 +10,7 @@
 namespace gossamer::peer {
 namespace {
 
-/// The workers of a replica, by a header that anyone may have written.
+/// The workers of a replica. The header may hold anything.
 std::size_t parts_of(const Json& header) {
   const Json& config = header.at("config");
   const auto split = config.find("split");

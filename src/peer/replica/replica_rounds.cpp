@@ -12,7 +12,7 @@ namespace {
 using Rounds = std::vector<gossip::Round>;
 using Links = train::WorkerLinks<float>;
 
-/// Most rounds of which a process keeps checkpoints, of all that anyone would; doubles hold them.
+/// Bounds on a list of rounds from another worker. A double holds the largest round exactly.
 constexpr double kMostRounds = 1e6, kLargestRound = 9e15;
 
 void send(Links& links, int part, const Rounds& rounds) {

@@ -109,15 +109,13 @@ void PipelinedGradient<Real>::copy_rows(std::span<const PipelinedRequest<Real>> 
                                         std::span<const Replica> replicas, bool back) {
   std::vector<gpu::CopyRequest<Real>> copies;
   for (std::size_t r = 0; r < requests.size(); ++r)
-    for (std::size_t w = 0; w < replicas[r].rows.size(); ++w)
-      for (const RowPiece& piece : model_.parts()[w].pieces)
-        for (std::size_t k = 0; k < piece.rows; ++k) {
-          const std::size_t whole = piece.whole + k * piece.stride;
-          Real* const own =
-              replicas[r].rows[w].row(back ? 1 : 0).data() + piece.own + k * piece.columns;
-          if (back) copies.push_back({own, requests[r].gradient + whole, piece.columns});
-          else copies.push_back({requests[r].parameters + whole, own, piece.columns});
-        }
+    for (std::size_t w = 0; w < replicas[r].rows.size(); ++w) {
+      Real* const row = replicas[r].rows[w].row(back ? 1 : 0).data();
+      model_.parts()[w].for_each_run([&](std::size_t whole, std::size_t own, std::size_t values) {
+        if (back) copies.push_back({row + own, requests[r].gradient + whole, values});
+        else copies.push_back({requests[r].parameters + whole, row + own, values});
+      });
+    }
   if (!copies.empty()) device_.execute(std::span<const gpu::CopyRequest<Real>>(copies));
 }
 

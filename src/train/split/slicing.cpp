@@ -19,8 +19,8 @@ struct Channels {
   int count() const { return last - first; }
 };
 
-/// How a layer that takes `channels` sliced channels can be cut: between blocks of so many
-/// channels; 0: not at all, also where a reshape before it has made other channels of them.
+/// Channels of the blocks between which a layer that takes `channels` sliced channels can be cut;
+/// 0: the layer cannot be cut, for example because a reshape before it has made other channels.
 int granule_of(const gpu::MaxPoolOperation& pool, int channels) {
   return pool.channels == channels ? 1 : 0;
 }

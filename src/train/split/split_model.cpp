@@ -143,10 +143,11 @@ class ModelCutter {
   Status check_slices() const {
     for (const ModelPart& part : split_.parts_)
       if (part.parameters == 0)
-        return invalid_error(fmt::format(
-            "split.parameters: {} workers cannot share '{}', none of whose operations has so many "
-            "units, blocks of {} channels or heads",
-            options_.parameters, part.operations(), gpu::kChainChannels));
+        return invalid_error(
+            fmt::format("split.parameters: {} workers cannot share '{}': each of its operations "
+                        "has fewer units, "
+                        "blocks of {} channels or heads",
+                        options_.parameters, part.operations(), gpu::kChainChannels));
     return {};
   }
 
@@ -210,43 +211,32 @@ class ModelCutter {
 };
 
 template <class Real>
-void take_part(const ModelPart& part, std::span<const Real> whole, Real* own) {
-  for (const RowPiece& piece : part.pieces)
-    for (std::size_t r = 0; r < piece.rows; ++r)
-      std::copy_n(whole.data() + piece.whole + r * piece.stride, piece.columns,
-                  own + piece.own + r * piece.columns);
-}
-
-template <class Real>
 void put_part(const ModelPart& part, const Real* own, std::span<Real> whole) {
-  for (const RowPiece& piece : part.pieces)
-    for (std::size_t r = 0; r < piece.rows; ++r)
-      std::copy_n(own + piece.own + r * piece.columns, piece.columns,
-                  whole.data() + piece.whole + r * piece.stride);
+  part.for_each_run([&](std::size_t in_whole, std::size_t in_own, std::size_t values) {
+    std::copy_n(own + in_own, values, whole.data() + in_whole);
+  });
 }
 
 template <class Real>
 void initialise_part(const CompiledModel& model, const ModelPart& part, std::uint64_t seed,
                      std::uint32_t stream, Real* own) {
   std::vector<Real> tensor;
-  for (const RowPiece& piece : part.pieces) {
-    const auto after =
-        std::ranges::upper_bound(model.blocks(), piece.whole, {}, &ParameterBlock::offset);
-    const ParameterBlock& block = *std::prev(after);
-    tensor.resize(block.length);
-    model.initialise(seed, stream, std::span<Real>(tensor), block.offset);
-    for (std::size_t r = 0; r < piece.rows; ++r)
-      std::copy_n(tensor.data() + (piece.whole - block.offset) + r * piece.stride, piece.columns,
-                  own + piece.own + r * piece.columns);
-  }
+  auto block = model.blocks().end();
+  part.for_each_run([&](std::size_t in_whole, std::size_t in_own, std::size_t values) {
+    const auto behind =
+        std::ranges::upper_bound(model.blocks(), in_whole, {}, &ParameterBlock::offset);
+    if (std::exchange(block, std::prev(behind)) != std::prev(behind)) {
+      tensor.resize(block->length);
+      model.initialise(seed, stream, std::span<Real>(tensor), block->offset);
+    }
+    std::copy_n(tensor.data() + (in_whole - block->offset), values, own + in_own);
+  });
 }
 
 template void initialise_part(const CompiledModel&, const ModelPart&, std::uint64_t, std::uint32_t,
                               float*);
 template void initialise_part(const CompiledModel&, const ModelPart&, std::uint64_t, std::uint32_t,
                               double*);
-template void take_part(const ModelPart&, std::span<const float>, float*);
-template void take_part(const ModelPart&, std::span<const double>, double*);
 template void put_part(const ModelPart&, const float*, std::span<float>);
 template void put_part(const ModelPart&, const double*, std::span<double>);
 

@@ -21,8 +21,9 @@ struct Segment {
   gpu::Program program;       ///< its parameters begin at `row_begin` of the worker's row
   int worker = 0;             ///< the part of SplitModel::parts()
   std::size_t row_begin = 0;  ///< values
-  /// Its first layer is a slice whose gradient in the input goes on from another one's, or with
-  /// whose gradient another one goes on: the backward pass may be in two (gpu::PartPass).
+  /// The first layer is a slice. `goes_on`: the gradient in its input begins with that of the slice
+  /// before; `is_continued`: the next slice begins with this gradient. In both cases the backward
+  /// pass may be in two (gpu::PartPass).
   bool goes_on = false, is_continued = false;
   /// Of backward_flops, those of that gradient; those of the layer's parameters are as many.
   double input_flops = 0;
@@ -50,15 +51,21 @@ struct ModelPart {
 
   /// "2.dense", or "2.dense to 4.dense".
   std::string operations() const { return first == last ? first : first + " to " + last; }
+  /// Calls run(whole, own, values) for all values of the worker's row that are adjacent in the
+  /// model's row too: where they begin in the model's row and in the worker's.
+  void for_each_run(auto&& run) const {
+    for (const RowPiece& piece : pieces)
+      for (std::size_t r = 0; r < piece.rows; ++r)
+        run(piece.whole + r * piece.stride, piece.own + r * piece.columns, piece.columns);
+  }
 };
 
-/// Copies the worker's values of the model's row `whole` to the worker's row, and back.
-template <class Real>
-void take_part(const ModelPart& part, std::span<const Real> whole, Real* own);
+/// Copies the worker's row to its places in the model's row `whole`.
 template <class Real>
 void put_part(const ModelPart& part, const Real* own, std::span<Real> whole);
 
-/// What `model.initialise(seed, stream, …)` puts there, into the worker's row, tensor by tensor.
+/// Fills the worker's row with its values of `model.initialise(seed, stream, …)`. Makes no more
+/// than one tensor of the model at a time.
 template <class Real>
 void initialise_part(const CompiledModel& model, const ModelPart& part, std::uint64_t seed,
                      std::uint32_t stream, Real* own);
