@@ -26,9 +26,9 @@ enum class Loss {
   squared_error  ///< ½ (ŷ − y)²
 };
 
-/// The gradient in a convolution's input is one chain of additions: over blocks of so many outputs,
-/// and within a block over the kernel's places and then the outputs. A convolution that is cut
-/// between blocks has the same chain.
+/// The gradient in a convolution's input is one chain of additions: over blocks of this number of
+/// outputs, and within a block over the kernel's places and then the outputs. A convolution that is
+/// cut between blocks has the same chain.
 inline constexpr int kChainChannels = 16;
 
 /// Offset of a tensor that does not exist.
