@@ -96,10 +96,14 @@ TEST_CASE("a worker that ends with an error ends the wait of the other, which sa
   std::string why;
   const auto ended = run_replica(
       [&](ReplicaLinks& links) {
+        links.send(1, std::vector<float>{1});
         why = lost_while_receiving(links, 1, 3);
         return Status();
       },
-      [](ReplicaLinks&) { return Status(Error{ErrorKind::interrupted, "it was stopped"}); });
+      [](ReplicaLinks& links) {
+        lost_while_receiving(links, 0, 1);  // the other has joined: it does not end while it joins
+        return Status(Error{ErrorKind::interrupted, "it was stopped"});
+      });
   CHECK(
       contains(why, "worker 0.0: replica 0 is no longer whole: worker 0.1 ended: it was stopped"));
   REQUIRE_FALSE(ended[0].ok());
