@@ -83,7 +83,7 @@ Result<int> run_peers(const PeerCommand& command, Config config, const Environme
 Result<int> run_worker(const PeerCommand& command, const Config& config, const WorkerPlace& worker,
                        const Environment& environment) {
   GOSSAMER_TRY_STATUS(check_worker(config, worker, resume_choice(command.resume)));
-  const auto links = std::make_shared<ReplicaLinks>();
+  const auto links = std::make_shared<ReplicaLinks>(worker.part, config.model.split.workers());
   GOSSAMER_TRY(const Setup setup,
                make_network_setup(part_config(config, worker), {worker.replica}, environment,
                                   nullptr, {worker.part, links.get()}));
@@ -94,6 +94,7 @@ Result<int> run_worker(const PeerCommand& command, const Config& config, const W
   request.offered = [&](const std::vector<gossip::Round>& rounds) {
     return rounds_of_replica(worker, config.model.split.workers(), *links, rounds);
   };
+  request.on_start = [&](bool joins) { links->begin(joins); };
   Progress progress(setup.config.run.rounds, command.quiet);
   show(setup, progress, request);
   GOSSAMER_TRY(const auto replica,

@@ -31,6 +31,7 @@ struct TrainRequest {
   double loss = 0;           ///< out of evaluate: mean test loss; of take_loss, batch_loss
   std::uint64_t losses = 0;  ///< out of take_loss: batch losses in the mean; 0: none is known
   double accuracy = 0;       ///< out of evaluate: fraction right; NaN for regression
+  bool evaluated = true;     ///< out of evaluate: false if x cannot be evaluated at the time
 };
 
 /// Thread: one call at a time, from the scheduler's thread or from the compute thread.

@@ -12,6 +12,7 @@
 
 #include "base/hash.hpp"
 #include "simulator/scenario/generator.hpp"
+#include "simulator/replica/replica_trial.hpp"
 #include "simulator/session/session_trial.hpp"
 #include "simulator/storage/simulated_disks.hpp"
 
@@ -52,7 +53,12 @@ Outcome simulate_scenario(const Scenario& scenario, const MakeStorage& storage) 
     report.violations.push_back("session: " + sentence);
   if (again.hash != session.hash)
     report.violations.push_back("determinism: a second trial of the sessions takes another course");
-  const std::uint64_t hashes[] = {outcome.hash, session.hash};
+  const ReplicaTrialReport replicas = try_replicas(scenario.seed);
+  report.checked["replica"] += replicas.decisions;
+  report.checked["replica_return"] += replicas.returns;
+  for (const std::string& sentence : replicas.violations)
+    report.violations.push_back("replica: " + sentence);
+  const std::uint64_t hashes[] = {outcome.hash, session.hash, replicas.hash};
   outcome.hash = hash64(std::as_bytes(std::span(hashes)));
   return outcome;
 }

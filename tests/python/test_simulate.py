@@ -29,6 +29,8 @@ LEAST_CHECKED = {
     "determinism": 200,
     "bits": 15,
     "session": 12_000,
+    "replica": 100_000,
+    "replica_return": 110,
 }
 
 

@@ -69,6 +69,8 @@ class Links final : public WorkerLinks<float> {
   void receive(int part, std::span<float> values) override {
     replica_.receive({part, part_}, values);
   }
+  bool trains(std::uint64_t, std::uint64_t) override { return true; }
+  bool is_whole() override { return true; }
   void close() override { replica_.close(); }
 
  private:

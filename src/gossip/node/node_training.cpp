@@ -62,12 +62,13 @@ task<void> NodeTraining::train(TrainOperation operation, TrainRequest request) {
   times_.train_seconds += seconds(exchange_.scheduler().now() - begin);
 }
 
-task<NodeTraining::Evaluation> NodeTraining::evaluate() {
+task<std::optional<NodeTraining::Evaluation>> NodeTraining::evaluate() {
   TrainRequest request;
   request.peer = request.shard_of = id();
   request.x = x();
   co_await exchange_.compute().train(TrainOperation::evaluate, request);
-  const Evaluation evaluation{request.loss, request.accuracy};
+  std::optional<Evaluation> evaluation;
+  if (request.evaluated) evaluation = Evaluation{request.loss, request.accuracy};
   co_return evaluation;
 }
 

@@ -57,11 +57,11 @@ class NodeTraining : public NodeRows {
   void set_rate_step(std::uint64_t step) { rate_lead_ = step - steps_done_; }
 
   // ---- for the engine
-  /// Test loss and accuracy of x as it stands.
+  /// Test loss and accuracy of x as it stands; none if it cannot be evaluated at the time.
   struct Evaluation {
     double loss = 0, accuracy = 0;
   };
-  task<Evaluation> evaluate();
+  task<std::optional<Evaluation>> evaluate();
   /// Mean batch loss of the steps since the last call, if any is known.
   task<std::optional<double>> take_train_loss();
   /// Local steps done. They survive a round.

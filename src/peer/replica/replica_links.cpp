@@ -30,6 +30,32 @@ void ReplicaLinks::receive(int part, std::span<float> values) {
   if (std::exchange(waiting_, false)) throw train::WorkerLost(*closed_);
 }
 
+bool ReplicaLinks::trains(std::uint64_t step, std::uint64_t steps) {
+  return decide([&] { return agreement_.about(step, steps); });
+}
+
+bool ReplicaLinks::is_whole() {
+  return decide([&] { return agreement_.about_evaluation(); });
+}
+
+bool ReplicaLinks::decide(const std::function<Answer()>& answer) {
+  std::unique_lock lock(mutex_);
+  Answer decided = Answer::wait;
+  changed_.wait(lock, [&] {
+    decided = answer();
+    wake_for_agreement();
+    return closed_ || decided != Answer::wait;
+  });
+  if (closed_) throw train::WorkerLost(*closed_);
+  return decided == Answer::train;
+}
+
+void ReplicaLinks::begin(bool joins) {
+  const std::lock_guard lock(mutex_);
+  agreement_.begin(joins);
+  wake_for_agreement();
+}
+
 void ReplicaLinks::close(const std::string& why) {
   {
     const std::lock_guard lock(mutex_);
@@ -51,6 +77,26 @@ void ReplicaLinks::arrived(std::span<const float> values) {
     waiting_ = false;
   }
   changed_.notify_all();
+}
+
+std::vector<ReplicaLinks::Message> ReplicaLinks::take_agreement() {
+  const std::lock_guard lock(mutex_);
+  std::vector<Message> messages;
+  for (const auto& [to, message] : agreement_.take_messages()) {
+    const auto values = StepAgreement::values_of(message);
+    messages.push_back({to, {values.begin(), values.end()}});
+  }
+  return messages;
+}
+
+Status ReplicaLinks::agreement_arrived(int part, std::span<const float> values) {
+  GOSSAMER_TRY(const StepAgreement::Message message, StepAgreement::message_of(values));
+  {
+    const std::lock_guard lock(mutex_);
+    GOSSAMER_TRY_STATUS(agreement_.receive(part, message));
+  }
+  changed_.notify_all();
+  return {};
 }
 
 void ReplicaLinks::finish() {

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "peer/replica/step_agreement.hpp"
 #include "train/split/worker_links.hpp"
 
 namespace gossamer::peer {
@@ -16,14 +17,21 @@ namespace gossamer::peer {
 /// Thread: each function says which.
 class ReplicaLinks final : public train::WorkerLinks<float> {
  public:
+  /// Of the worker of part `part` of `workers`.
+  ReplicaLinks(int part, int workers) : agreement_(part, workers) {}
+
   // ---- the thread that trains
   void send(int part, std::span<const float> values) override;
   void receive(int part, std::span<float> values) override;
+  bool trains(std::uint64_t step, std::uint64_t steps) override;
+  bool is_whole() override;
 
   // ---- any thread
   void close() override { close("this process ends"); }
   /// As close(); `why`: a clause for people.
   void close(const std::string& why);
+  /// StepAgreement::begin(). Once.
+  void begin(bool joins);
 
   // ---- the network's thread
   struct Message {
@@ -44,20 +52,31 @@ class ReplicaLinks final : public train::WorkerLinks<float> {
   /// `wake` is called, from any thread, when there is something to take. Before the others.
   void connect(std::function<void()> wake);
   Work take();
+  /// The messages of StepAgreement that are to be sent.
+  std::vector<Message> take_agreement();
   /// What was wanted has come.
   void arrived(std::span<const float> values);
+  /// A message of StepAgreement has come. Errors (lost_peer): no worker sends it.
+  Status agreement_arrived(int part, std::span<const float> values);
   /// Called once by the thread that made the network, after training.
   void finish();
 
  private:
+  using Answer = StepAgreement::Answer;
   void wake() const {
     if (wake_) wake_();
   }
+  void wake_for_agreement() const {
+    if (agreement_.has_messages()) wake();
+  }
+  /// Waits until `answer` is another one than to wait. Throws WorkerLost.
+  bool decide(const std::function<Answer()>& answer);
 
   std::mutex mutex_;
   std::condition_variable changed_;
   std::function<void()> wake_;
   std::vector<Message> outgoing_;
+  StepAgreement agreement_;
   std::span<float> into_;  ///< of the receive() under way
   std::optional<Wanted> wanted_;
   bool waiting_ = false, done_ = false;

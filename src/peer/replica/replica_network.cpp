@@ -13,7 +13,7 @@ namespace gossamer::peer {
 namespace {
 
 constexpr gossip::Round kRound = 0;
-constexpr int kMessageRow = 0;
+constexpr int kMessageRow = 0, kAgreementRow = 1;
 constexpr const char* kNoLongerWhole = "is no longer whole";
 
 template <class Value>
@@ -36,9 +36,10 @@ net::MemberList workers_of(const net::MemberList& members, const WorkerPlace& wo
 }  // namespace
 
 std::vector<gossip::RowSpec> ReplicaExchange::rows(const topology::MixingSchedule&) const {
-  std::vector<gossip::RowSpec> rows(1);
+  std::vector<gossip::RowSpec> rows(2);
   rows[kMessageRow].name = "message";
-  rows[kMessageRow].survives = false;
+  rows[kAgreementRow].name = "agreement";
+  for (gossip::RowSpec& row : rows) row.survives = false;
   return rows;
 }
 
@@ -57,6 +58,7 @@ gossip::task<void> ReplicaExchange::round(gossip::Node& node, gossip::Round) con
     for (const ReplicaLinks::Message& message : work.outgoing)
       for (const std::span<const float> piece : pieces_of<const float>(message.values))
         node.send_copy(message.part, kRound, kMessageRow, piece);
+    send_agreement(node);
     if (work.wanted) {
       values.resize(work.wanted->values);
       for (const std::span<float> piece : pieces_of<float>(values))
@@ -69,6 +71,22 @@ gossip::task<void> ReplicaExchange::round(gossip::Node& node, gossip::Round) con
       co_await node.wait_event(any_sender);
     }
   }
+}
+
+gossip::task<void> ReplicaExchange::agree(gossip::Node& node, Refuse refuse) const {
+  std::vector<float> values(StepAgreement::kValues);
+  for (;;) {
+    const gossip::MessageOrigin origin =
+        co_await node.receive_any(kAgreementRow, values, gossip::Combine::replace);
+    const Status taken = links_.agreement_arrived(origin.from, values);
+    if (!taken.ok()) refuse(origin.from, taken.error());
+    send_agreement(node);
+  }
+}
+
+void ReplicaExchange::send_agreement(gossip::Node& node) const {
+  for (const ReplicaLinks::Message& message : links_.take_agreement())
+    node.send_copy(message.part, kRound, kAgreementRow, message.values);
 }
 
 std::vector<int> ReplicaExchange::partners(int i, const topology::MixingSchedule& schedule) const {
@@ -158,6 +176,10 @@ Status ReplicaNetwork::join() {
   });
   group_.engine(part).begin_at(0);
   group_.engine(part).start();
+  agreement_ = algorithm_.agree(node, [this, part](int from, const Error& why) {
+    network_->end_link(part, from, net::Network::Blame::violation, why);
+  });
+  agreement_.start(scheduler_);
   network_->release_chunks();
   thread_ = std::thread([this] { serve(); });
   return {};

@@ -29,7 +29,9 @@ struct ReplicaRequest {
   std::function<void(const std::string&)> message = [](const std::string&) {};
 };
 
-/// The algorithm of that network: one round, in which the messages of ReplicaLinks are exchanged.
+/// The algorithm of that network: one round, in which the messages of ReplicaLinks are exchanged:
+/// those between calls of training, which one thread awaits one after the other, and those of
+/// StepAgreement, which are answered at any time.
 class ReplicaExchange final : public gossip::Algorithm {
  public:
   explicit ReplicaExchange(ReplicaLinks& links) : links_(links) {}
@@ -42,10 +44,16 @@ class ReplicaExchange final : public gossip::Algorithm {
   gossip::AlgorithmRequirements requirements() const override;
   int steps_per_round() const override { return 0; }
   gossip::task<void> round(gossip::Node& node, gossip::Round t) const override;
+  /// Beside round(), until it is destroyed: takes the messages of StepAgreement, and answers.
+  /// `refuse`: the worker of part `from` sent what no worker sends.
+  using Refuse = std::function<void(int from, const Error& why)>;
+  gossip::task<void> agree(gossip::Node& node, Refuse refuse) const;
   /// All other nodes.
   std::vector<int> partners(int i, const topology::MixingSchedule& schedule) const override;
 
  private:
+  void send_agreement(gossip::Node& node) const;
+
   ReplicaLinks& links_;
 };
 
@@ -86,6 +94,7 @@ class ReplicaNetwork final : private gossip::EngineHooks {
   gossip::InlineExecutor executor_;
   gossip::Compute compute_;
   gossip::PeerGroup group_;
+  gossip::task<void> agreement_;
   std::unique_ptr<net::Network> network_;
   std::thread thread_;
 };

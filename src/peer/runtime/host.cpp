@@ -140,6 +140,9 @@ void Host::on_part(gossip::PeerEngine& engine, Part part) {
 }
 
 bool Host::joined(gossip::PeerEngine& engine) {
+  // The other workers of a replica have other donors, some of which may have left rounds out.
+  if (setup_.part)
+    engine.node().set_steps_done(engine.round() * setup_.steps_per_round(engine.id()));
   log_.skip_steps_of_donor(engine);
   if (std::exchange(arrives_, false)) {
     first_round_ = engine.round();

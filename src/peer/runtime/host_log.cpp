@@ -95,8 +95,12 @@ gossip::task<void> HostLog::record(gossip::PeerEngine& engine) {
   metrics.staleness = counted.staleness;
   before.staleness = {};
   metrics.test = {kNone, kNone};
-  const bool evaluated = setup_.workload->spec().evaluates && setup_.holds_model(node.id());
-  if (evaluated) metrics.test = co_await node.evaluate();
+  bool evaluated = setup_.workload->spec().evaluates && setup_.holds_model(node.id());
+  if (evaluated) {
+    const auto evaluation = co_await node.evaluate();
+    evaluated = evaluation.has_value();
+    if (evaluation) metrics.test = *evaluation;
+  }
   metrics.row = node.x();
   if (Status status = recorder_.round(metrics); !status.ok()) {
     on_fault_(status.error());

@@ -217,6 +217,7 @@ Status NetworkRun::run() {
   if (!host_->error() && network_->late())
     if (const Status read = adopt_shards(); !read.ok()) fail(read.error());
   const bool began = !host_->error();
+  if (began) request_.on_start(start == Start::by_joining);
   if (began) train(start);
   if (host_->error() && !withdrawn_) network_->abort(for_others(*host_->error(), request_.hosted));
   if (!withdrawn_) network_->leave();

@@ -32,6 +32,9 @@ struct NetworkRunRequest {
   std::filesystem::path folder;
   ResumeChoice resume = {};
   StartupRequest::Offered offered = {};
+  /// Called before the first round. `joins`: rounds have begun, and the peers join with the rows of
+  /// others.
+  std::function<void(bool joins)> on_start = [](bool) {};
   /// Lines for people.
   std::function<void(const std::string&)> message = [](const std::string&) {};
   std::function<void(const Json&)> on_progress = [](const Json&) {};

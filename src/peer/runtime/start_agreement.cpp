@@ -61,8 +61,7 @@ net::AllGather StartAgreement::all_gather() {
 }
 
 Result<StartRoundAgreement::Outcome> StartAgreement::round() const {
-  // A worker of a cut model could not join: the others of its replica would begin elsewhere.
-  return rounds_.outcome(setup_->tolerates_peer_loss() && !setup_->part);
+  return rounds_.outcome(setup_->tolerates_peer_loss());
 }
 
 Result<Shards> StartAgreement::shards() const { return shards_ ? shards_->outcome() : Shards(); }

@@ -19,16 +19,18 @@ gpu::StateRows<float> state_of(const TrainRequest& request) {
 }  // namespace
 
 LearnerTrainer::LearnerTrainer(train::Learner<float>& learner, gpu::Device& device, int peers,
-                               PrivacyAccount* account)
+                               PrivacyAccount* account, train::WorkerLinks<float>* links)
     : learner_(learner),
       device_(device),
       account_(account),
+      links_(links),
       loss_sums_(device, static_cast<std::size_t>(device.gpu_count()),
                  static_cast<std::size_t>(peers)),
       loss_counts_(static_cast<std::size_t>(peers)) {}
 
 void LearnerTrainer::run(TrainOperation operation, std::span<TrainRequest* const> requests) {
   if (operation == TrainOperation::take_loss) return take_losses(requests);
+  if (links_ != nullptr && leave_out(operation, requests)) return;
   const std::size_t batch_size = one_at_a_time_ ? 1 : requests.size();
   for (; !requests.empty(); requests = requests.subspan(batch_size)) {
     const auto batch = requests.first(batch_size);
@@ -37,6 +39,23 @@ void LearnerTrainer::run(TrainOperation operation, std::span<TrainRequest* const
     else if (operation == TrainOperation::batch_loss) batch_losses(batch);
     else train(operation, batch);
   }
+}
+
+bool LearnerTrainer::leave_out(TrainOperation operation,
+                               std::span<TrainRequest* const> requests) {
+  bool left_out = false;
+  for (TrainRequest* request : requests) {
+    const bool trains = operation == TrainOperation::local_steps ||
+                        operation == TrainOperation::gradient;
+    left_out = !(trains ? links_->trains(request->step, static_cast<std::uint64_t>(request->steps))
+                        : links_->is_whole());
+    if (!left_out) continue;
+    if (operation == TrainOperation::evaluate) request->evaluated = false;
+    if (operation != TrainOperation::gradient) continue;
+    const std::vector<float> zeros(request->gradient.size());
+    device_.upload(request->gradient.data(), zeros.data(), request->gradient.size_bytes());
+  }
+  return left_out;
 }
 
 void LearnerTrainer::train(TrainOperation operation, std::span<TrainRequest* const> requests) {

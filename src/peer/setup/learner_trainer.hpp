@@ -16,9 +16,10 @@ namespace gossamer::peer {
 /// on the device, and reads them only on request. Thread: as of Learner.
 class LearnerTrainer final : public gossip::Trainer {
  public:
-  /// `account`: of private gradients, or null. It outlives this object, as `learner` and `device`.
+  /// `account`: of private gradients, or null. `links`: of the worker that the learner is, or null.
+  /// They outlive this object, as `learner` and `device`.
   LearnerTrainer(train::Learner<float>& learner, gpu::Device& device, int peers,
-                 PrivacyAccount* account);
+                 PrivacyAccount* account, train::WorkerLinks<float>* links = nullptr);
   void run(gossip::TrainOperation operation,
            std::span<gossip::TrainRequest* const> requests) override;
   double rate(int peer, std::uint64_t step) const override { return learner_.rate(peer, step); }
@@ -34,6 +35,9 @@ class LearnerTrainer final : public gossip::Trainer {
   void set_loss_sum(int peer, const LossSum& losses, const float* x);
 
  private:
+  /// Does what `operation` does to rows where the replica leaves the local steps out. Returns
+  /// whether it does.
+  bool leave_out(gossip::TrainOperation operation, std::span<gossip::TrainRequest* const> requests);
   void train(gossip::TrainOperation operation, std::span<gossip::TrainRequest* const> requests);
   void update(std::span<gossip::TrainRequest* const> requests);
   void evaluate(std::span<gossip::TrainRequest* const> requests);
@@ -43,6 +47,7 @@ class LearnerTrainer final : public gossip::Trainer {
   train::Learner<float>& learner_;
   gpu::Device& device_;
   PrivacyAccount* account_;
+  train::WorkerLinks<float>* links_;
   gpu::DeviceRows<double> loss_sums_;       ///< one row per GPU of the device, indexed by peer
   std::vector<std::uint64_t> loss_counts_;  ///< losses in the sum, by peer
   bool one_at_a_time_ = false;

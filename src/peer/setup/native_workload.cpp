@@ -78,7 +78,7 @@ class NativeWorkload final : public Workload {
         learner_(std::move(learner)),
         backdoor_test_(std::move(backdoor_test)) {
     if (spec_.privacy) account_.emplace(*spec_.privacy, peers);
-    trainer_.emplace(*learner_, device, peers, privacy_account());
+    trainer_.emplace(*learner_, device, peers, privacy_account(), links_);
   }
 
   const WorkloadSpec& spec() const override { return spec_; }

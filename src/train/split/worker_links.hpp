@@ -1,6 +1,7 @@
 // What a worker of a replica has of the others where each is in a process of its own.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <stdexcept>
 
@@ -22,6 +23,13 @@ class WorkerLinks {
   /// Waits for the values that the worker of part `part` sent next to this one. Throws WorkerLost,
   /// also if that worker sent another number of them.
   virtual void receive(int part, std::span<Real> values) = 0;
+  /// Whether the replica does the next `steps` local steps, of which `step` is the first; steps
+  /// ascend. False until its workers, which may have joined networks in different rounds, agree on
+  /// a step from which on they train: all of them leave the same steps out. Throws WorkerLost.
+  virtual bool trains(std::uint64_t step, std::uint64_t steps) = 0;
+  /// Whether the parts of the replica are of one model, which can be evaluated: not while trains()
+  /// is false. All workers have the same answer between two local steps. Throws WorkerLost.
+  virtual bool is_whole() = 0;
   /// Ends a wait, and each later one. Thread: any.
   virtual void close() = 0;
 };

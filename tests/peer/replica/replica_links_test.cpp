@@ -9,7 +9,7 @@ using namespace gossamer;
 using namespace gossamer::peer;
 
 TEST_CASE("messages are taken in the order sent, and the end after them") {
-  ReplicaLinks links;
+  ReplicaLinks links(0, 3);
   int woken = 0;
   links.connect([&] { ++woken; });
   const std::vector<float> first{1, 2}, second{3};
@@ -29,7 +29,7 @@ TEST_CASE("messages are taken in the order sent, and the end after them") {
 
 TEST_CASE(
     "what was sent before a wait is taken with it, and a message that has come ends the wait") {
-  ReplicaLinks links;
+  ReplicaLinks links(0, 3);
   std::vector<float> got(3);
   std::thread trainer([&] {
     for (float k = 0; k < 2000; ++k) {
@@ -55,7 +55,7 @@ TEST_CASE(
 }
 
 TEST_CASE("a close ends a wait and each later call, with the first reason") {
-  ReplicaLinks links;
+  ReplicaLinks links(0, 3);
   std::atomic<bool> wanted = false;
   links.connect([&] { wanted = true; });
   std::string why;

@@ -18,12 +18,13 @@ namespace {
 struct WorkerProcess {
   WorkerProcess(const Config& config, int part)
       : place{0, part},
+        links(std::make_shared<ReplicaLinks>(part, config.model.split.workers())),
         setup(make_setup(part_config(config, place), {}, nullptr, {part, links.get()}).value()),
         network(
             ReplicaNetwork::make(setup, {place, replica_config(config, place), links}).value()) {}
 
   WorkerPlace place;
-  std::shared_ptr<ReplicaLinks> links = std::make_shared<ReplicaLinks>();
+  std::shared_ptr<ReplicaLinks> links;
   Setup setup;
   std::unique_ptr<ReplicaNetwork> network;
 };

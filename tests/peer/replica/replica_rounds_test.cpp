@@ -27,6 +27,8 @@ class Script final : public train::WorkerLinks<float> {
     std::ranges::copy(waiting.front(), values.begin());
     waiting.pop_front();
   }
+  bool trains(std::uint64_t, std::uint64_t) override { return true; }
+  bool is_whole() override { return true; }
   void close() override {}
 
   /// As a worker sends them.

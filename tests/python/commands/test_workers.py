@@ -136,6 +136,56 @@ def test_survivors_are_collected_without_the_replica_that_lost_a_worker(
     assert summary["rounds"] == 1500
 
 
+@pytest.mark.parametrize(
+    ("replicas", "workers", "rounds", "sets"),
+    [
+        (3, 2, 1000, ("split.layers=2", "optimizer.momentum=0.9")),
+        (2, 4, 400, ("split.layers=2", SLICED, "algorithm.kind=gradient_tracking")),
+    ],
+    ids=["layers", "both"],
+)
+def test_a_replica_whose_workers_are_started_again_joins(
+    network: NetworkFactory, replicas: int, workers: int, rounds: int, sets: tuple[str, ...]
+) -> None:
+    steps = ("log.every=1", "checkpoint.every=50", f"run.rounds={rounds}")
+    net = network(replicas, *MLP, *sets, *steps, "topology.kind=complete")
+    start(net, replicas, workers)
+    log = part_log(net, 1, 1, workers)
+    wait_until("replica 1 trains", lambda: log.is_file() and log.stat().st_size > 20000)
+    mates = [peer for peer in net.processes if peer.ids[0] == "1"]
+    mates[1].kill()
+    assert [peer.wait() for peer in mates if peer is not mates[1]] == [5] * (workers - 1)
+    net.processes = [peer for peer in net.processes if peer.ids[0] != "1"]
+    for part in range(workers):
+        net.start(f"1.{part}", resume="auto")
+    assert net.wait() == [0] * replicas * workers, [peer.stderr for peer in net.processes]
+    logs = [
+        [json.loads(line) for line in part_log(net, 1, part, workers).read_text().splitlines()]
+        for part in range(workers)
+    ]
+    joined = [
+        max(record["round"] for record in log if record.get("event") == "joined") for log in logs
+    ]
+    assert min(joined) > 0
+    # All of its workers train again, from the same round on, and evaluate the same model.
+    after = [
+        {
+            record["round"]: (record["train_loss"], record["test_loss"])
+            for record in log
+            if record["record"] == "round" and record["round"] > max(joined)
+        }
+        for log in logs
+    ]
+    assert all(records == after[0] for records in after)
+    losses = [loss for loss, _ in after[0].values()]
+    again = next(k for k, loss in enumerate(losses) if loss is not None)
+    assert None not in losses[again:]
+    assert again < 200
+    collected = net.collect()
+    assert collected.returncode == 0, collected.stderr
+    assert json.loads(collected.stdout)["rounds"] == rounds
+
+
 KEPT = ("run.rounds=600", "log.every=100", "checkpoint.every=20", "net.on_loss=stop")
 
 
