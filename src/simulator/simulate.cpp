@@ -11,8 +11,8 @@
 #include <thread>
 
 #include "base/hash.hpp"
-#include "simulator/scenario/generator.hpp"
 #include "simulator/replica/replica_trial.hpp"
+#include "simulator/scenario/generator.hpp"
 #include "simulator/session/session_trial.hpp"
 #include "simulator/storage/simulated_disks.hpp"
 

@@ -34,8 +34,8 @@ struct SimulationReport {
 
 /// simulate(), and two trials with the scenario's seed: of the assumption behind it that
 /// connections, however they break, bring everything once and in order
-/// (simulator/session/session_trial.hpp; the property `session`), and of replicas whose workers join
-/// (simulator/replica/replica_trial.hpp; `replica`).
+/// (simulator/session/session_trial.hpp; the property `session`), and of replicas whose workers
+/// join (simulator/replica/replica_trial.hpp; `replica`).
 Outcome simulate_scenario(const Scenario& scenario, const MakeStorage& storage);
 
 /// The error (invalid) names a family that does not exist.

@@ -66,7 +66,8 @@ void ReplicaLinks::close(const std::string& why) {
 
 ReplicaLinks::Work ReplicaLinks::take() {
   const std::lock_guard lock(mutex_);
-  return {std::exchange(outgoing_, {}), std::exchange(wanted_, std::nullopt), done_};
+  return {std::exchange(outgoing_, {}), agreement_messages(), std::exchange(wanted_, std::nullopt),
+          done_};
 }
 
 void ReplicaLinks::arrived(std::span<const float> values) {
@@ -81,6 +82,10 @@ void ReplicaLinks::arrived(std::span<const float> values) {
 
 std::vector<ReplicaLinks::Message> ReplicaLinks::take_agreement() {
   const std::lock_guard lock(mutex_);
+  return agreement_messages();
+}
+
+std::vector<ReplicaLinks::Message> ReplicaLinks::agreement_messages() {
   std::vector<Message> messages;
   for (const auto& [to, message] : agreement_.take_messages()) {
     const auto values = StepAgreement::values_of(message);

@@ -46,13 +46,16 @@ class ReplicaLinks final : public train::WorkerLinks<float> {
   /// wait began is there when the wait is, and must leave first, for the answer may depend on it.
   struct Work {
     std::vector<Message> outgoing;  ///< in the order sent
-    std::optional<Wanted> wanted;   ///< the message that the other thread waits for; each once
-    bool done = false;              ///< nothing follows
+    /// Messages of StepAgreement, which leave before the others: a worker that waits for one of
+    /// them takes no others, which would fill the connection.
+    std::vector<Message> agreement;
+    std::optional<Wanted> wanted;  ///< the message that the other thread waits for; each once
+    bool done = false;             ///< nothing follows
   };
   /// `wake` is called, from any thread, when there is something to take. Before the others.
   void connect(std::function<void()> wake);
   Work take();
-  /// The messages of StepAgreement that are to be sent.
+  /// Work::agreement alone.
   std::vector<Message> take_agreement();
   /// What was wanted has come.
   void arrived(std::span<const float> values);
@@ -69,6 +72,7 @@ class ReplicaLinks final : public train::WorkerLinks<float> {
   void wake_for_agreement() const {
     if (agreement_.has_messages()) wake();
   }
+  std::vector<Message> agreement_messages();
   /// Waits until `answer` is another one than to wait. Throws WorkerLost.
   bool decide(const std::function<Answer()>& answer);
 

@@ -55,10 +55,10 @@ gossip::task<void> ReplicaExchange::round(gossip::Node& node, gossip::Round) con
   const std::optional<int> any_sender;
   for (;;) {
     const ReplicaLinks::Work work = links_.take();
+    send_agreement(node, work.agreement);
     for (const ReplicaLinks::Message& message : work.outgoing)
       for (const std::span<const float> piece : pieces_of<const float>(message.values))
         node.send_copy(message.part, kRound, kMessageRow, piece);
-    send_agreement(node);
     if (work.wanted) {
       values.resize(work.wanted->values);
       for (const std::span<float> piece : pieces_of<float>(values))
@@ -80,12 +80,13 @@ gossip::task<void> ReplicaExchange::agree(gossip::Node& node, Refuse refuse) con
         co_await node.receive_any(kAgreementRow, values, gossip::Combine::replace);
     const Status taken = links_.agreement_arrived(origin.from, values);
     if (!taken.ok()) refuse(origin.from, taken.error());
-    send_agreement(node);
+    send_agreement(node, links_.take_agreement());
   }
 }
 
-void ReplicaExchange::send_agreement(gossip::Node& node) const {
-  for (const ReplicaLinks::Message& message : links_.take_agreement())
+void ReplicaExchange::send_agreement(gossip::Node& node,
+                                     const std::vector<ReplicaLinks::Message>& messages) {
+  for (const ReplicaLinks::Message& message : messages)
     node.send_copy(message.part, kRound, kAgreementRow, message.values);
 }
 

@@ -52,7 +52,8 @@ class ReplicaExchange final : public gossip::Algorithm {
   std::vector<int> partners(int i, const topology::MixingSchedule& schedule) const override;
 
  private:
-  void send_agreement(gossip::Node& node) const;
+  static void send_agreement(gossip::Node& node,
+                             const std::vector<ReplicaLinks::Message>& messages);
 
   ReplicaLinks& links_;
 };

@@ -38,7 +38,7 @@ class StepAgreement {
   void begin(bool joins);
 
   enum class Answer {
-    wait,      ///< ask again when a message has been received
+    wait,  ///< ask again when a message has been received
     leave_out,
     train
   };
@@ -76,8 +76,8 @@ class StepAgreement {
   Status on_answer(int from, const Message& message);
 
   int part_;
-  std::vector<std::optional<bool>> joins_;    ///< by part
-  std::optional<std::uint64_t> left_out_;     ///< the last step that was
+  std::vector<std::optional<bool>> joins_;  ///< by part
+  std::optional<std::uint64_t> left_out_;   ///< the last step that was
   std::optional<std::uint64_t> accepted_, agreed_;
   bool trains_ = false;
   std::vector<std::pair<int, Message>> messages_;

@@ -35,7 +35,11 @@ Status write_whole(const Setup& setup, const Config& config, const WorkerPlace& 
 Status collect_replica(const Setup& setup, const Config& config, const WorkerPlace& worker,
                        ReplicaLinks& links, std::span<const float> row) {
   try {
+    // A part is sent when worker 0 asks for it. Until then that worker may wait for what the others
+    // answer in the agreement on a step, which would be behind the part.
+    double asked = 1;
     if (worker.part > 0) {
+      train::receive_numbers<float>(links, 0, std::span(&asked, 1));
       links.send(0, row);
       return {};
     }
@@ -45,6 +49,7 @@ Status collect_replica(const Setup& setup, const Config& config, const WorkerPla
     for (std::size_t w = 0; w < split.parts().size(); ++w) {
       const train::ModelPart& part = split.parts()[w];
       if (w > 0) {
+        train::send_numbers<float>(links, static_cast<int>(w), std::span<const double>(&asked, 1));
         received.resize(part.parameters);
         links.receive(static_cast<int>(w), received);
       }

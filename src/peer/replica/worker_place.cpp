@@ -82,6 +82,10 @@ Status check_worker(const Config& config, const WorkerPlace& worker, const Resum
   if (config.mixing.kind != "mean")
     return refuse(
         "workers mix their parts one by one, which the mean allows: set mixing.rule = mean");
+  if (config.exchange.kind() == gossip::Policy::deadline)
+    return refuse(
+        "under deadline the network of each part leaves out rounds of its own, and a replica "
+        "trains in those of all its parts: set algorithm.policy = sync, stale or async");
   if (!config.attack.options.peers.empty())
     return refuse("hostile replicas are in one process: set attack.peers = []");
   GOSSAMER_TRY(const auto algorithm,

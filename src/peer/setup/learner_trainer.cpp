@@ -41,12 +41,11 @@ void LearnerTrainer::run(TrainOperation operation, std::span<TrainRequest* const
   }
 }
 
-bool LearnerTrainer::leave_out(TrainOperation operation,
-                               std::span<TrainRequest* const> requests) {
+bool LearnerTrainer::leave_out(TrainOperation operation, std::span<TrainRequest* const> requests) {
   bool left_out = false;
   for (TrainRequest* request : requests) {
-    const bool trains = operation == TrainOperation::local_steps ||
-                        operation == TrainOperation::gradient;
+    const bool trains =
+        operation == TrainOperation::local_steps || operation == TrainOperation::gradient;
     left_out = !(trains ? links_->trains(request->step, static_cast<std::uint64_t>(request->steps))
                         : links_->is_whole());
     if (!left_out) continue;

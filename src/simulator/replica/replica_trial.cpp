@@ -32,11 +32,11 @@ struct Worker {
   StepAgreement agreement;
   bool joins;  ///< its network ran before it began
   bool has_begun = false;
-  int round;            ///< kNone: it waits for the rows of its donor
-  int first = 0;        ///< the first round in which it takes part
-  int donor = kNone;    ///< the replica that it has asked
-  bool mixes = false;   ///< it has trained
-  bool is_late = false;  ///< all that have rows have ended, and so does it
+  int round;                              ///< kNone: it waits for the rows of its donor
+  int first = 0;                          ///< the first round in which it takes part
+  int donor = kNone;                      ///< the replica that it has asked
+  bool mixes = false;                     ///< it has trained
+  bool is_late = false;                   ///< all that have rows have ended, and so does it
   std::map<std::uint64_t, bool> trained;  ///< by step that it has decided on: whether it trains
 };
 
@@ -74,7 +74,9 @@ class ReplicaTrial {
   }
 
  private:
-  int drawn(int below) { return static_cast<int>(random_.below(static_cast<std::uint32_t>(below))); }
+  int drawn(int below) {
+    return static_cast<int>(random_.below(static_cast<std::uint32_t>(below)));
+  }
   void violate(std::string sentence) {
     if (report_.violations.size() < 8) report_.violations.push_back(std::move(sentence));
   }
@@ -100,9 +102,10 @@ class ReplicaTrial {
     const auto lost = static_cast<std::size_t>(drawn(static_cast<int>(replicas_.size())));
     bool others = false;
     for (std::size_t r = 0; r < replicas_.size(); ++r)
-      others = others || (r != lost && std::ranges::all_of(replicas_[r].workers, [](const Worker& w) {
-                            return w.round != kNone && w.round < kRounds / 2;
-                          }));
+      others =
+          others || (r != lost && std::ranges::all_of(replicas_[r].workers, [](const Worker& w) {
+                       return w.round != kNone && w.round < kRounds / 2;
+                     }));
     if (!others) return;
     --restarts_;
     compare(replicas_[lost]);
@@ -134,9 +137,7 @@ class ReplicaTrial {
   }
 
   Replica& replica(int r) { return replicas_[static_cast<std::size_t>(r)]; }
-  Worker& worker(int r, int part) {
-    return replica(r).workers[static_cast<std::size_t>(part)];
-  }
+  Worker& worker(int r, int part) { return replica(r).workers[static_cast<std::size_t>(part)]; }
 
   void send(Replica& replica, int part) {
     for (const auto& [to, message] :
@@ -215,8 +216,8 @@ class ReplicaTrial {
       const Worker& partner = worker(other, part);
       const bool takes_part =
           partner.round != kNone && !partner.is_late && partner.first <= own.round;
-      if (takes_part && (partner.round < own.round ||
-                         (partner.round == own.round && !partner.mixes)))
+      if (takes_part &&
+          (partner.round < own.round || (partner.round == own.round && !partner.mixes)))
         return false;
     }
     own.mixes = false;
@@ -244,9 +245,10 @@ class ReplicaTrial {
           if (&other == &one || found == other.trained.end()) continue;
           ++report_.decisions;
           if (found->second != train)
-            violate(fmt::format("step {} is trained by one worker of a replica, and left out by "
-                                "another one",
-                                step));
+            violate(
+                fmt::format("step {} is trained by one worker of a replica, and left out by "
+                            "another one",
+                            step));
         }
       }
       trains = trains || trained;

@@ -54,6 +54,19 @@ TEST_CASE(
   CHECK(got == std::vector<float>{4, 5, 2000});
 }
 
+TEST_CASE("what workers agree on leaves before what they send next") {
+  ReplicaLinks links(0, 3);
+  links.begin(true);
+  const std::vector<float> first{1, 2};
+  links.send(1, first);
+  const ReplicaLinks::Work work = links.take();
+  CHECK(work.outgoing.size() == 1);
+  REQUIRE(work.agreement.size() == 2);
+  CHECK(work.agreement[0].part == 1);
+  CHECK(work.agreement[1].part == 2);
+  CHECK(links.take_agreement().empty());
+}
+
 TEST_CASE("a close ends a wait and each later call, with the first reason") {
   ReplicaLinks links(0, 3);
   std::atomic<bool> wanted = false;

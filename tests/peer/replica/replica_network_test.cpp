@@ -147,3 +147,37 @@ TEST_CASE("outputs that are not finite are not sent: the replica diverged") {
     CHECK(contains(each.error().message, "replica 0 diverged"));
   }
 }
+
+TEST_CASE("workers agree on the first step that they train, while others compute or wait") {
+  const auto worker = [](ReplicaLinks& links, int part, bool joins,
+                         std::vector<std::uint64_t>& trained) {
+    links.begin(joins);
+    for (std::uint64_t round = static_cast<std::uint64_t>(joins ? 7 * part : 0); round < 1000;
+         ++round) {
+      const std::uint64_t step = 10 * round;
+      if (!links.trains(step, 10)) {
+        std::this_thread::yield();
+        continue;
+      }
+      trained.push_back(step);
+      // Longer than what a connection holds that nobody reads.
+      std::vector<float> other(trained.size() == 1 ? 2'000'000 : 1);
+      links.send(1 - part, std::vector<float>(other.size(), static_cast<float>(step)));
+      links.receive(1 - part, other);
+      CHECK(other.back() == static_cast<float>(step));
+    }
+    CHECK(links.is_whole());
+    return Status();
+  };
+  for (const bool joins : {false, true}) {
+    CAPTURE(joins);
+    std::vector<std::uint64_t> first, second;
+    for (const Status& ended :
+         run_replica([&](ReplicaLinks& links) { return worker(links, 0, joins, first); },
+                     [&](ReplicaLinks& links) { return worker(links, 1, joins, second); }))
+      CHECK(ended.ok());
+    CHECK(first == second);
+    CHECK(first.size() == (joins ? first.size() : 1000));
+    CHECK(first.back() == 9990);
+  }
+}

@@ -24,8 +24,7 @@ TEST_CASE("where none joins, all train at once, and nothing is agreed") {
   first.begin(false);
   CHECK(first.about(12, 3) == Answer::wait);
   CHECK(first.about_evaluation() == Answer::wait);
-  CHECK(first.take_messages() ==
-        std::vector<std::pair<int, Message>>{{1, {Kind::begun, 0}}});
+  CHECK(first.take_messages() == std::vector<std::pair<int, Message>>{{1, {Kind::begun, 0}}});
   CHECK_FALSE(first.has_messages());
   second.begin(false);
   REQUIRE(first.receive(1, second.take_messages().front().second).ok());
@@ -39,8 +38,10 @@ TEST_CASE("a step that a worker has left out is refused, and the next one lies f
   first.begin(true);
   second.begin(true);
   const auto pass_on = [&] {
-    for (const auto& [to, message] : first.take_messages()) REQUIRE(second.receive(0, message).ok());
-    for (const auto& [to, message] : second.take_messages()) REQUIRE(first.receive(1, message).ok());
+    for (const auto& [to, message] : first.take_messages())
+      REQUIRE(second.receive(0, message).ok());
+    for (const auto& [to, message] : second.take_messages())
+      REQUIRE(first.receive(1, message).ok());
   };
   pass_on();
   CHECK(first.about_evaluation() == Answer::leave_out);
@@ -72,7 +73,8 @@ TEST_CASE("what a worker cannot have sent is refused by name") {
   };
   StepAgreement worker(1, 3);
   worker.begin(true);
-  refuses(worker, 2, Kind::begun, 2, "worker 2 of this replica sent what it cannot have meant: its");
+  refuses(worker, 2, Kind::begun, 2,
+          "worker 2 of this replica sent what it cannot have meant: its");
   REQUIRE(worker.receive(2, {Kind::begun, 1}).ok());
   refuses(worker, 2, Kind::begun, 1, "its begin");
   refuses(worker, 2, Kind::propose, 9, "a step for all");

@@ -365,6 +365,7 @@ def test_a_member_with_the_key_of_another_replica_is_no_worker(network: NetworkF
         ("0.0", ("net.listen=127.0.0.1:7001",), "give port 0"),
         ("0.0", ("optimizer.kind=muon",), "optimizer.kind = muon asks which matrix"),
         ("0.0", ("mixing.rule=median",), "set mixing.rule = mean"),
+        ("0.0", ("algorithm.policy=deadline",), "leaves out rounds of its own"),
         ("0.0", ("algorithm.kind=fedavg",), "the servers of 'fedavg' hold whole models"),
     ],
 )
