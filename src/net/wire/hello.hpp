@@ -16,7 +16,7 @@
 
 namespace gossamer::net {
 
-inline constexpr std::uint16_t kProtocolVersion = 19;
+inline constexpr std::uint16_t kProtocolVersion = 20;
 
 /// What all processes of a run must have in common. Texts are compared, and printed when they
 /// differ, so a text is best a hash, or a name and a hash. A text of more than 63 bytes travels as
