@@ -82,7 +82,7 @@ class StepAgreement {
   bool trains_ = false;
   std::vector<std::pair<int, Message>> messages_;
   // Of worker 0:
-  std::vector<std::optional<std::uint64_t>> reached_;  ///< by part, the last step it told of
+  std::vector<std::optional<std::uint64_t>> reached_;  ///< by part, a step that it left out
   std::optional<std::uint64_t> proposed_;
   std::vector<bool> answered_;  ///< by part
   bool refused_ = false;

@@ -1,7 +1,7 @@
 // A trial of replicas whose workers are in processes of their own: their networks, in which each
 // worker mixes its part, run while replicas are lost, started again and join. The agreement on the
 // step from which on a replica trains is the program's (peer/replica/step_agreement.hpp); networks
-// are reduced to who waits for whom, and what happens next is random.
+// are reduced to which worker waits for which, and what happens next is random.
 #pragma once
 
 #include <cstdint>
