@@ -17,7 +17,7 @@ class Request:
 
     @property
     def operation(self) -> str:
-        """initialise, local_steps, gradient, update, evaluate, save or restore."""
+        """initialise, local_steps, gradient, update, reset, evaluate, save or restore."""
 
     @property
     def peer(self) -> int: ...

@@ -158,5 +158,5 @@ class ZeroStart(RequestHandler):
             row *= 0
         elif request.operation == "update":
             row -= self._flat(request.gradient)
-        else:
+        elif request.operation != "reset":
             raise unknown(request)

@@ -26,6 +26,7 @@ class PeerLoop:
     _handler: RequestHandler
     finished = False
     _request: _core.Request | None = None
+    _turns: tuple[str, ...]  # operations that need the program
 
     def _join(
         self,
@@ -43,7 +44,13 @@ class PeerLoop:
         self._handler = handler
         self._run = start(handler, config, settings, out, ids=found, resume=resume)
         self._end = weakref.finalize(self, self._run.close)
+        self._turns = ("update",) if self.is_server else ("local_steps", "gradient")
         self._advance()
+
+    @property
+    def is_server(self) -> bool:
+        """This process is a server: it has no data, and steps with what peers send."""
+        return self._run.hosted[0] >= self._run.peers
 
     def metrics(self) -> dict[str, Any]:
         """The newest record of this peer in the log, by field (docs/LOG.md); empty before it."""
@@ -95,7 +102,7 @@ class PeerLoop:
             while batch := self._run.next():
                 log_messages(self._run)
                 (request,) = batch
-                if request.operation in ("local_steps", "gradient"):
+                if request.operation in self._turns:
                     self._begin(request)
                     self._request = request
                     return

@@ -1,5 +1,6 @@
 """A PyTorch model whose parameters are taken from rows of the runtime, and written back to them."""
 
+import copy
 import io
 import json
 from collections.abc import Iterable, Iterator, Sequence
@@ -43,12 +44,17 @@ class Replica:
         self._length = sum(master.shape.numel() for master in self.masters)
         self._length += sum(buffer.numel() for _, buffer in self.buffers)
         self._listed = self._parameter_ids()
+        self._first_state = copy.deepcopy(local_parts(optimizer.state_dict())["state"])
         self._views: dict[int, tuple[torch.Tensor, list[torch.Tensor]]] = {}
         self._stager = Stager()
 
     @property
     def rate(self) -> float:
         return float(self.optimizer.param_groups[0]["lr"])
+
+    @property
+    def has_buffers(self) -> bool:
+        return bool(self.buffers)
 
     @property
     def linear_steps(self) -> bool:
@@ -154,16 +160,24 @@ class Replica:
             "buffers": {name: buffer.detach() for name, buffer in self.own_buffers},
         }
 
+    def reset(self) -> None:
+        """The optimizer's state is again as it was when it was wrapped; its options stay."""
+        now = local_parts(self.optimizer.state_dict())
+        self._load_optimizer(now | {"state": copy.deepcopy(self._first_state)})
+
     @torch.no_grad()
     def load_state(self, state: dict[str, Any]) -> None:
-        self._wrap_state(state["optimizer"])
-        with self._on_masters():  # torch gives the state the precision of the parameters
-            self.optimizer.load_state_dict(state["optimizer"])
+        self._load_optimizer(state["optimizer"])
         saved = state["buffers"]
         for name, buffer in self.own_buffers:
             if name not in saved or saved[name].shape != buffer.shape:
                 raise Error(f"the checkpoint has no buffer {name} of shape {tuple(buffer.shape)}")
             buffer.copy_(saved[name])
+
+    def _load_optimizer(self, state: dict[str, Any]) -> None:
+        self._wrap_state(state)
+        with self._on_masters():  # torch gives the state the precision of the parameters
+            self.optimizer.load_state_dict(state)
 
     def release(self) -> None:
         self._stager.release()

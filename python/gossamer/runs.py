@@ -24,6 +24,7 @@ class RunArguments(TypedDict):
     tensors: Tensors
     averages: bool
     linear_steps: bool
+    has_buffers: bool
     evaluates: bool
     saves_state: bool
     initial_hash: str
@@ -68,7 +69,8 @@ def peer(
     """Runs peers of `task` as part of a network, to the end, and returns the log's last record.
 
     ids     the peers of this process: 3, "0-3" or [0, 1]; default: GOSSAMER_ID, the rank that a
-            launcher sets, the ids of net.key, or one that the process claims (net.seeds)
+            launcher sets, the ids of net.key, or one that the process claims (net.seeds). The ids
+            of servers follow those of the peers
     resume  "auto" restarts a process in its old run folder: all processes at the newest checkpoint
             that they share, or this one alone with the parameters of a neighbour
 
@@ -167,6 +169,7 @@ def arguments(
         "tensors": handler.tensors(),
         "averages": handler.averages,
         "linear_steps": handler.linear_steps,
+        "has_buffers": handler.has_buffers,
         "evaluates": handler.evaluates,
         "saves_state": handler.saves_state,
         "initial_hash": initial_hash(handler, ids.ids[0]) if ids else "",

@@ -67,6 +67,10 @@ class Optimizer(PeerLoop, torch.optim.Optimizer):
     close(), the end of a `with` block, and the end of the program leave the network: the others
     continue if the algorithm tolerates the loss of a peer.
 
+    At a server (algorithm.kind = server or async_server, ids from run.peers on) is_server is true,
+    and step() is one step with the gradients of peers, so the loop needs no loss there. A server of
+    fedavg takes no steps: the call returns when the run is complete, and `finished` is true.
+
     With `shard`, the processes that hold the same shard of the model are a network of their own, in
     which each peer has one process. Its run id is run.id and the name of the shard, and its folders
     are folders of that name in those of the configuration. Of a DTensor, the local tensor is mixed.
@@ -127,8 +131,10 @@ class Optimizer(PeerLoop, torch.optim.Optimizer):
             if self._steps_left > 0:
                 return loss
             replica.store(request.x)
-        else:
+        elif request.operation == "gradient":
             replica.write_gradient(request.gradient)
+        else:
+            replica.update(request.x, request.gradient)
         self._complete()
         return loss
 
@@ -220,6 +226,7 @@ class OneReplica(RequestHandler):
         self.replica, self.more, self.shard = replica, more, shard
         self.steps = 0  # local steps of the peer
         self.linear_steps = replica.linear_steps
+        self.has_buffers = replica.has_buffers
 
     def tensors(self) -> Tensors:
         return self.replica.tensors()
@@ -236,6 +243,8 @@ class OneReplica(RequestHandler):
             self._load(from_bytes(request.state))
         elif request.operation == "update":
             self.replica.update(request.x, request.gradient)
+        elif request.operation == "reset":
+            self.replica.reset()
         else:
             raise unknown(request)
 

@@ -17,7 +17,8 @@ class Task(RequestHandler):
     """A model, batches and a loss for every peer: the task of gossamer.run() and gossamer.peer().
 
     model      model(peer) -> torch.nn.Module, the same for the same peer wherever it is called;
-               with run.init = "same", the same for all peers
+               with run.init = "same", the same for all peers. Servers, whose ids follow those of
+               the peers, have a model and an optimizer too
     optimizer  optimizer(parameters) -> torch.optim.Optimizer
     batch      batch(peer, step) -> anything: batch `step` of the peer's own data
     loss       loss(module, batch) -> scalar tensor
@@ -67,6 +68,7 @@ class Task(RequestHandler):
         _, first = self._peer(0)
         self._tensors = first.tensors()
         self.linear_steps = first.linear_steps
+        self.has_buffers = first.has_buffers
         self._seed_devices = torch.cuda.is_available() or any(
             master.device.type != "cpu" for master in first.masters
         )
@@ -94,6 +96,8 @@ class Task(RequestHandler):
             replica.write_gradient(request.gradient)
         elif request.operation == "update":
             replica.update(request.x, request.gradient)
+        elif request.operation == "reset":
+            replica.reset()
         elif request.operation == "save":
             request.set_state(to_bytes(replica.state()))
         elif request.operation == "restore":

@@ -26,6 +26,12 @@ class Trainer(Protocol):
                                                and these three need; default False
         state(peer) -> bytes                   what the trainer keeps of a peer, for a checkpoint
         load_state(peer, state)                and the way back, when a run is resumed
+        reset(peer)                            what update() keeps of a peer begins anew: in each
+                                               round of fedavg, and when a peer joins again
+
+    A server (server, async_server, fedavg) is a peer without data: initial() and update() are asked
+    for it, and gradient() is not. Each of several servers owns a part of the values, and update()
+    gets gradients of zero for the other parts.
     """
 
     def tensors(self) -> Mapping[str, Sequence[int]]:
@@ -54,6 +60,7 @@ class RequestHandler(ABC):
 
     averages = False  # a step replaces the row by values to average
     linear_steps = False
+    has_buffers = False  # rows hold values that no gradient moves
     evaluates = False
     saves_state = False
     shard: Shard | None = None  # of the model, the one that the rows hold
@@ -110,6 +117,10 @@ class ArrayHandler(RequestHandler):
             return None
         if request.operation == "restore":
             self._trainer.load_state(request.peer, request.state)  # type: ignore[attr-defined]
+            return None
+        if request.operation == "reset":
+            if reset := getattr(self._trainer, "reset", None):
+                reset(request.peer)
             return None
         x = self._numpy.asarray(request.x)
         values = x.view()

@@ -6,6 +6,7 @@
 
 #include "external_workload.hpp"
 #include "peer/runtime/network_run.hpp"
+#include "peer/setup/hosted_ids.hpp"
 
 namespace gossamer::python {
 
@@ -16,8 +17,8 @@ Result<peer::Setup> make_task_setup(BackgroundRunRequest request, Handoff& hando
     request.spec.identity = "start " + request.initial_hash.substr(0, 12);
   request.spec.external_optimizer = true;
   request.spec.divergence_advice = "a smaller learning rate usually helps";
-  auto workload =
-      std::make_shared<ExternalWorkload>(std::move(request.spec), config.run.peers, handoff);
+  GOSSAMER_TRY(const int nodes, peer::node_count(config));
+  auto workload = std::make_shared<ExternalWorkload>(std::move(request.spec), nodes, handoff);
   if (!networked) return peer::make_setup(std::move(config), {}, std::move(workload));
   const peer::Environment environment = [](const char* name) { return std::getenv(name); };
   return peer::make_network_setup(std::move(config), request.ids.ids, environment,

@@ -1,5 +1,6 @@
 #include "external_workload.hpp"
 
+#include <algorithm>
 #include <limits>
 #include <utility>
 
@@ -13,6 +14,11 @@ constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 /// The program reads rows that it evaluates, and must not write them: they are const to the caller.
 std::span<float> readable(std::span<const float> row) {
   return {const_cast<float*>(row.data()), row.size()};
+}
+
+/// The row of d values that `part` begins in at value `first`.
+std::span<float> whole_row(std::span<float> part, std::size_t first, std::size_t d) {
+  return {part.data() - first, d};
 }
 
 Request request_of(Operation operation, int peer) {
@@ -66,6 +72,7 @@ void ExternalWorkload::run(gossip::TrainOperation operation,
     case gossip::TrainOperation::local_steps: return train(Operation::local_steps, requests);
     case gossip::TrainOperation::gradient: return train(Operation::gradient, requests);
     case gossip::TrainOperation::update: return train(Operation::update, requests);
+    case gossip::TrainOperation::reset: return train(Operation::reset, requests);
     case gossip::TrainOperation::batch_loss:
       GOSSAMER_CHECK(false, "a rule that reads losses is refused with a model of a program");
       return;
@@ -91,6 +98,8 @@ void ExternalWorkload::train(Operation operation, std::span<gossip::TrainRequest
     item.steps = request->steps;
     item.x = request->x;
     item.gradient = request->gradient;
+    if (operation == Operation::update && request->x.size() < spec_.parameters)
+      take_whole_rows(*request, item);
   }
   handoff_.serve(batch);
   for (const Request& item : batch) {
@@ -99,6 +108,15 @@ void ExternalWorkload::train(Operation operation, std::span<gossip::TrainRequest
     losses_[peer].count += item.losses.count;
     if (item.rate) rates_[peer] = *item.rate;
   }
+}
+
+// An optimizer of the program steps with whole rows. Of the values that other servers own it has
+// those of the start, with a gradient of zero, and nobody reads them.
+void ExternalWorkload::take_whole_rows(const gossip::TrainRequest& request, Request& item) const {
+  item.x = whole_row(request.x, request.first, spec_.parameters);
+  item.gradient = whole_row(request.gradient, request.first, spec_.parameters);
+  std::ranges::fill(item.gradient.first(request.first), 0.0F);
+  std::ranges::fill(item.gradient.subspan(request.first + request.gradient.size()), 0.0F);
 }
 
 void ExternalWorkload::take_losses(std::span<gossip::TrainRequest* const> requests) {

@@ -13,7 +13,7 @@ namespace gossamer::python {
 /// here, by peer.
 class ExternalWorkload final : public peer::Workload, private gossip::Trainer {
  public:
-  /// `nodes`: of the whole run. The handoff outlives the workload.
+  /// `nodes`: of the whole run, servers included. The handoff outlives the workload.
   ExternalWorkload(peer::WorkloadSpec spec, int nodes, Handoff& handoff)
       : spec_(std::move(spec)),
         handoff_(handoff),
@@ -41,13 +41,15 @@ class ExternalWorkload final : public peer::Workload, private gossip::Trainer {
   double rate(int peer, std::uint64_t) const override {
     return rates_[static_cast<std::size_t>(peer)];
   }
-  // Algorithms that ask for them take no external optimizer.
+  bool keeps_state() const override { return true; }
+  // Configurations that ask for them are refused.
   std::size_t shard_size(int) const override { return 1; }
   std::uint64_t batches_per_epoch(int) const override { return 1; }
 
   Request serve_alone(Request request) const;
   void take_losses(std::span<gossip::TrainRequest* const> requests);
   void train(Operation operation, std::span<gossip::TrainRequest* const> requests);
+  void take_whole_rows(const gossip::TrainRequest& request, Request& item) const;
 
   peer::WorkloadSpec spec_;
   Handoff& handoff_;

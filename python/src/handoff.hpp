@@ -17,7 +17,7 @@
 
 namespace gossamer::python {
 
-enum class Operation { initialise, local_steps, gradient, update, evaluate, save, restore };
+enum class Operation { initialise, local_steps, gradient, update, reset, evaluate, save, restore };
 
 /// One operation on the rows of a peer, which the program carries out (gossip/trainer.hpp).
 struct Request {

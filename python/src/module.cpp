@@ -74,6 +74,7 @@ const char* name_of(Operation operation) {
     case Operation::local_steps: return "local_steps";
     case Operation::gradient: return "gradient";
     case Operation::update: return "update";
+    case Operation::reset: return "reset";
     case Operation::evaluate: return "evaluate";
     case Operation::save: return "save";
     case Operation::restore: return "restore";
@@ -316,7 +317,7 @@ void bind_request_function(nb::module_& module, const char* name, Use use) {
       name,
       [use](const std::string& config, const std::vector<std::string>& overrides,
             const peer::NetworkIds* ids, const Tensors& tensors, bool averages, bool linear_steps,
-            bool evaluates, bool saves_state, const std::string& initial_hash,
+            bool has_buffers, bool evaluates, bool saves_state, const std::string& initial_hash,
             const std::string& resume, bool shows_progress) {
         BackgroundRunRequest request{
             config,      overrides,        ids == nullptr ? peer::NetworkIds() : *ids,
@@ -324,14 +325,15 @@ void bind_request_function(nb::module_& module, const char* name, Use use) {
             initial_hash};
         request.spec.averages = averages;
         request.spec.linear_steps = linear_steps;
+        request.spec.has_buffers = has_buffers;
         request.spec.evaluates = evaluates;
         request.spec.saves_state = saves_state;
         return use(std::move(request));
       },
       nb::arg("config"), nb::kw_only(), nb::arg("overrides"), nb::arg("ids").none(),
-      nb::arg("tensors"), nb::arg("averages"), nb::arg("linear_steps"), nb::arg("evaluates"),
-      nb::arg("saves_state"), nb::arg("initial_hash"), nb::arg("resume"), nb::arg("shows_progress"),
-      nb::rv_policy::take_ownership);
+      nb::arg("tensors"), nb::arg("averages"), nb::arg("linear_steps"), nb::arg("has_buffers"),
+      nb::arg("evaluates"), nb::arg("saves_state"), nb::arg("initial_hash"), nb::arg("resume"),
+      nb::arg("shows_progress"), nb::rv_policy::take_ownership);
 }
 
 /// gossamer.Error. Errors that Python code raises have the exit code of the class.

@@ -75,8 +75,8 @@ struct AlgorithmRequirements {
   bool linear_steps = false;  ///< it relies on optimizer steps that are linear in the gradient and
                               ///< the same at any time, unlike Adam's
   DataWeights data_weights = DataWeights::own_gradients;
-  bool external_optimizer = true;  ///< it needs no more of the optimizer than steps on whole rows
-                                   ///< of a peer, and its rate: no rows of state to reset
+  bool sends_gradients = false;  ///< peers send gradients and take the rows of servers, so values
+                                 ///< that have no gradient stay as they were at the start
   bool averages = false;  ///< a round whose one step replaces the rows leaves averages of the
                           ///< peers' new rows, so a program can hand over values to average
   bool trainer = true;    ///< it takes gradients: needs model and data

@@ -17,6 +17,7 @@ enum class TrainOperation {
                ///< virtual time
   batch_loss,  ///< loss of x on batch number `step` of shard_of's shard; takes no virtual time. A
                ///< peer may have several requests
+  reset        ///< what keeps_state() speaks of begins anew; takes no virtual time
 };
 
 struct TrainRequest {
@@ -25,7 +26,8 @@ struct TrainRequest {
   std::uint64_t step = 0;       ///< number of the first local step
   std::uint64_t rate_lead = 0;  ///< steps by which the schedule of step sizes is ahead of it
   int steps = 1;
-  std::span<float> x;  ///< rows are in device memory
+  std::size_t first = 0;  ///< of update: the place in a row at which x, gradient and state begin
+  std::span<float> x;     ///< rows are in device memory
   std::span<float> gradient;
   std::span<const std::span<float>> state;  ///< the rows that the optimizer keeps from step to step
   double loss = 0;           ///< out of evaluate: mean test loss; of take_loss, batch_loss
@@ -52,6 +54,8 @@ class Trainer {
   /// The weight w_i of a peer's loss f_i in the objective (1/n) Σ_i w_i f_i; their mean is 1.
   /// Gradients are of w_i f_i, unless the algorithm weights models (DataWeights). Any thread.
   virtual double data_weight(int /*peer*/) const { return 1; }
+  /// Whether it keeps state of a peer's optimizer beside the rows of its requests. Any thread.
+  virtual bool keeps_state() const { return false; }
 };
 
 }  // namespace gossamer::gossip

@@ -50,6 +50,34 @@ def test_a_task_and_a_loop_over_tcp_end_with_the_bits_of_the_simulation(
     assert final_hash(program, tmp_path / "tcp") == simulated["final_hash"]
 
 
+@pytest.mark.parametrize(
+    ("settings", "steps"),
+    [
+        ({"algorithm.kind": "server"}, 20),
+        ({"algorithm.kind": "fedavg", "algorithm.local_steps": 2, "algorithm.fraction": 0.5}, 0),
+    ],
+    ids=["server", "fedavg"],
+)
+def test_a_server_over_tcp_ends_with_the_bits_of_the_simulation(
+    configure: Configure,
+    processes: Processes,
+    program: Path,
+    tmp_path: Path,
+    settings: dict[str, object],
+    steps: int,
+) -> None:
+    config = configure(3, 20)
+    simulated = gossamer.run(config, torch_task(), settings=settings, out=tmp_path / "simulated")
+    overrides = [f"{key}={value}" for key, value in settings.items()]
+    out = tmp_path / "tcp"
+    started = [processes.start("task_peer.py", config, "0,1", out, "torch", *overrides)]
+    started += [processes.start("loop.py", config, node, out, *overrides) for node in (2, 3)]
+    assert started[0].result()
+    assert started[1].result()["steps"] > 0
+    assert started[2].result()["steps"] == steps  # of the server
+    assert final_hash(program, tmp_path / "tcp") == simulated["final_hash"]
+
+
 def test_numpy_over_tcp_ends_with_the_bits_of_the_simulation(
     configure: Configure, processes: Processes, program: Path, tmp_path: Path
 ) -> None:

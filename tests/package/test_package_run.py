@@ -34,6 +34,11 @@ def native(program: Path, out: Path, *settings: str) -> dict[str, np.ndarray]:
         ("allreduce", {}),
         ("d2", {"topology.lazy": True}),
         ("qg_momentum", {}),
+        ("server", {}),
+        ("server", {"algorithm.servers": 3}),
+        ("async_server", {"algorithm.servers": 2}),
+        ("fedavg", {"algorithm.local_steps": 3, "algorithm.fraction": 0.5}),
+        ("fedavg", {"algorithm.local_steps": 2, "algorithm.prox": 0.1}),
     ],
     ids=lambda value: "-".join(map(str, value.values())) if isinstance(value, dict) else value,
 )
@@ -43,7 +48,7 @@ def test_softmax_on_digits_as_the_native_model(
     settings = {"algorithm.kind": kind, **settings}
     both = [f"{key}={str(value).lower()}" for key, value in settings.items()]
     both += ["run.peers=4", "local.threads=1", "data.batch=16", "optimizer.rate=0.1"]
-    momentum = 0.0 if kind in ("d2", "qg_momentum") else 0.9
+    momentum = 0.0 if kind in ("d2", "qg_momentum", "async_server") else 0.9
     both.append(f"optimizer.momentum={momentum}")
     start = native(program, tmp_path / "start", "run.rounds=0", *both)
     expected = native(program, tmp_path / "native", "run.rounds=100", *both)
@@ -111,9 +116,7 @@ def test_virtual_network_faults_and_log_are_those_of_native_runs(
     ("settings", "message"),
     [
         ({"model.kind": "softmax"}, "model.kind: 'softmax' is a model of gossamer's own"),
-        ({"algorithm.kind": "server"}, "algorithm.kind: 'server' steps at a server"),
-        ({"algorithm.kind": "fedavg"}, "algorithm.kind: 'fedavg' steps at a server"),
-        ({"algorithm.kind": "async_server"}, "algorithm.kind: 'async_server' steps at a server"),
+        ({"algorithm.kind": "fedavg"}, "algorithm.local_steps: 'fedavg' would count passes"),
         ({"algorithm.kind": "consensus"}, "algorithm.kind: 'consensus' trains nothing"),
         ({"optimizer.rate": 0.3}, "optimizer.rate: has no effect with model.kind = external"),
         ({"data.kind": "quadratic"}, "data.kind: has no effect with model.kind = external"),
@@ -134,6 +137,47 @@ def test_exact_methods_ask_for_sgd(configure: Configure) -> None:
     settings = {"algorithm.kind": "d2", "topology.lazy": True}
     with pytest.raises(gossamer.Error, match="'d2' needs steps that are linear.*use SGD"):
         gossamer.run(configure(), task, settings=settings)
+
+
+def test_servers_refuse_buffers_that_are_mixed(configure: Configure) -> None:
+    def model(peer: int) -> torch.nn.Module:
+        return torch.nn.Sequential(softmax(peer), torch.nn.BatchNorm1d(10))
+
+    def task(buffers: str) -> gossamer.torch.Task:
+        return gossamer.torch.Task(model, sgd, batch_of, loss_of, buffers=buffers)
+
+    settings = {"algorithm.kind": "server"}
+    with pytest.raises(gossamer.Error, match="buffers: 'server' sends gradients, and buffers have"):
+        gossamer.run(configure(), task("mix"), settings=settings)
+    assert gossamer.run(configure(), task("keep"), settings=settings)["final"]
+
+
+def test_clients_begin_each_round_with_a_new_optimizer(
+    configure: Configure, tmp_path: Path
+) -> None:
+    class Momentum(NumpySoftmax):
+        """Heavy-ball momentum that the trainer itself keeps."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.momentum: dict[int, np.ndarray] = {}
+            self.resets: list[int] = []
+
+        def update(
+            self, peer: int, step: int, values: np.ndarray, gradient: np.ndarray
+        ) -> np.ndarray:
+            gradient = gradient + np.float32(0.9) * self.momentum.get(peer, np.float32(0))
+            self.momentum[peer] = gradient
+            return super().update(peer, step, values, gradient)
+
+        def reset(self, peer: int) -> None:
+            self.resets.append(peer)
+            self.momentum.pop(peer, None)
+
+    settings = {"algorithm.kind": "fedavg", "algorithm.local_steps": 3}
+    trainer = Momentum()
+    gossamer.run(configure(4, 5), trainer, settings=settings, out=tmp_path / "numpy")
+    assert sorted(trainer.resets) == sorted([0, 1, 2, 3] * 5)
 
 
 def test_a_trainer_that_returns_the_wrong_shape_is_named(

@@ -53,7 +53,7 @@ class AsyncServer final : public Algorithm {
   AlgorithmRequirements requirements() const override {
     return {.mixing_matrix = false,
             .linear_steps = true,
-            .external_optimizer = false,
+            .sends_gradients = true,
             .common_start = true,
             .servers = servers_,
             .bounded_lead = false,

@@ -42,7 +42,6 @@ class FedAvg final : public Algorithm {
     return {.mixing_matrix = false,
             .linear_steps = true,
             .data_weights = DataWeights::models,
-            .external_optimizer = false,
             .common_start = true,
             .servers = 1,
             .bounded_lead = options_.fraction == 1};

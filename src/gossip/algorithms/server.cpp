@@ -25,7 +25,7 @@ class Server final : public Algorithm {
   AlgorithmRequirements requirements() const override {
     return {.mixing_matrix = false,
             .data_weights = DataWeights::mean_gradients,
-            .external_optimizer = false,
+            .sends_gradients = true,
             .common_start = true,
             .servers = servers_};
   }

@@ -34,6 +34,7 @@ task<void> NodeTraining::update_part(std::span<float> x, std::span<float> g, std
                                      std::uint64_t step) {
   TrainRequest request = request_for(x, g);
   request.step = step;
+  request.first = first;
   std::vector<std::span<float>> state;
   for (const std::span<float> row : memory_.state) state.push_back(row.subspan(first, x.size()));
   request.state = state;
@@ -43,6 +44,9 @@ task<void> NodeTraining::update_part(std::span<float> x, std::span<float> g, std
 
 task<void> NodeTraining::reset_optimizer() {
   for (const std::span<float> row : memory_.state) co_await fill(row, 0.0F);
+  const Trainer* trainer = exchange_.compute().trainer();
+  if (trainer != nullptr && trainer->keeps_state())
+    co_await train(TrainOperation::reset, request_for({}, {}));
 }
 
 TrainRequest NodeTraining::request_for(std::span<float> x, std::span<float> g) const {

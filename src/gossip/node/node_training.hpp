@@ -40,7 +40,7 @@ class NodeTraining : public NodeRows {
                          std::uint64_t step);
   /// The batch after is the next one, without an update here: a server does it.
   void skip_update() { ++steps_done_; }
-  /// Sets the optimizer's rows to zero.
+  /// Sets the optimizer's rows to zero; other state of it begins anew.
   task<void> reset_optimizer();
 
   /// The weight of any peer's loss in the objective; and batches in a pass over its shard.

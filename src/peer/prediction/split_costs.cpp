@@ -21,9 +21,9 @@ std::optional<SplitCosts> split_costs(const Setup& setup) {
     costs.step = time;
   const std::size_t memory = memory_of_node(setup);
   costs.whole_memory_bytes =
-      static_cast<double>(memory - workload.workspace_bytes + workload.whole_workspace_bytes);
+      static_cast<double>(memory - workload.workspace.own + workload.workspace.whole);
   // All but the workers' own workspaces is shared out like the rows.
-  const auto shared = static_cast<double>(memory - workload.workspace_bytes);
+  const auto shared = static_cast<double>(memory - workload.workspace.own);
   for (int w = 0; w < static_cast<int>(split.parts().size()); ++w) {
     const train::ModelPart& part = split.parts()[static_cast<std::size_t>(w)];
     const double own = static_cast<double>(

@@ -89,14 +89,14 @@ std::size_t rows_of_node(const Setup& setup) {
 
 std::size_t memory_of_node(const Setup& setup) {
   return rows_of_node(setup) * gpu::DeviceRows<float>::bytes(1, setup.parameters) +
-         setup.workload->spec().workspace_bytes + coding_bytes(setup) + kept_bytes(setup) +
+         setup.workload->spec().workspace.own + coding_bytes(setup) + kept_bytes(setup) +
          attack_bytes(setup);
 }
 
 Status check_memory(const Setup& setup, std::size_t hosted) {
   if (setup.device->host_accessible()) return {};
   const std::size_t rows = rows_of_node(setup);
-  const std::size_t workspace = setup.workload->spec().workspace_bytes;
+  const std::size_t workspace = setup.workload->spec().workspace.own;
   const std::size_t bytes = memory_of_node(setup);
   const auto shortfall = find_shortfall(*setup.device, bytes, hosted);
   if (!shortfall) return {};

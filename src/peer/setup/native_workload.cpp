@@ -41,8 +41,7 @@ WorkloadSpec spec_of(const Config& config, const train::Learner<float>& learner,
   if (config.shards.batch == 0)  // the whole shard
     spec.samples_per_step = mean_shard_size(*data, config.run.peers);
   spec.identity = data->sample_description;
-  spec.workspace_bytes = learner.workspace_bytes();
-  spec.whole_workspace_bytes = learner.whole_workspace_bytes();
+  spec.workspace = {learner.workspace_bytes(), learner.whole_workspace_bytes()};
   spec.split = learner.split();
   spec.divergence_advice =
       fmt::format("a smaller optimizer.rate than {} usually helps", config.optimizer.rate);

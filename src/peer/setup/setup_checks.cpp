@@ -162,11 +162,22 @@ Status check_external(const Setup& setup, const Workload* external) {
                     "train the program's model",
                     kind));
   const gossip::AlgorithmRequirements needs = setup.algorithm->requirements();
-  if (!needs.trainer || !needs.external_optimizer)
+  if (!needs.trainer)
+    return invalid_error(
+        fmt::format("algorithm.kind: '{}' trains nothing, so it takes no optimizer of the "
+                    "program's; choose an algorithm that does (dpsgd, gradient_tracking, push_sum, "
+                    "allreduce)",
+                    name));
+  if (setup.algorithm->epochs_per_round() > 0)
     return invalid_error(fmt::format(
-        "algorithm.kind: '{}' {}, so it takes no optimizer of the program's; choose an algorithm "
-        "that does (dpsgd, gradient_tracking, push_sum, allreduce)",
-        name, needs.trainer ? "steps at a server, or resets the optimizer" : "trains nothing"));
+        "algorithm.local_steps: '{}' would count passes over a peer's data, whose size only the "
+        "program knows; set algorithm.local_steps to a number of steps",
+        name));
+  if (needs.sends_gradients && external->spec().has_buffers)
+    return invalid_error(
+        fmt::format("buffers: '{}' sends gradients, and buffers have none, so they cannot be "
+                    "mixed; choose buffers='keep'",
+                    name));
   if (external->spec().averages) GOSSAMER_TRY_STATUS(check_averages(*setup.algorithm, name));
   if (!setup.device->host_accessible())
     return invalid_error(

@@ -29,6 +29,12 @@ struct LossSum {
   std::uint64_t count = 0;
 };
 
+/// Device memory that training takes for a peer, beside its rows.
+struct WorkspaceBytes {
+  std::size_t own = 0;
+  std::size_t whole = 0;  ///< if the model were not cut
+};
+
 /// The properties of a workload, which do not change during a run.
 struct WorkloadSpec {
   std::size_t parameters = 0;                 ///< values in a row, d
@@ -38,10 +44,10 @@ struct WorkloadSpec {
   bool external_optimizer = false;  ///< the optimizer's state and rate are the caller's
   bool averages = false;        ///< a step replaces the row by values to average, which takes an
                                 ///< algorithm that averages
+  bool has_buffers = false;     ///< rows hold values that no gradient moves: a module's buffers
   bool evaluates = false;       ///< evaluate() measures a loss
   double samples_per_step = 0;  ///< mean over the peers; 0: not known
-  std::size_t workspace_bytes = 0;        ///< device memory that training takes for each peer
-  std::size_t whole_workspace_bytes = 0;  ///< the same if the model were whole
+  WorkspaceBytes workspace;     ///< of each peer
   bool recorded = false;    ///< stands for a workload that is elsewhere, and only has its tensors
   bool saves_state = true;  ///< save_state() gives what rows and loss sums lack
   std::optional<train::PrivacyOptions>

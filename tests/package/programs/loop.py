@@ -36,7 +36,7 @@ optimizer = gossip.Optimizer(
     check_gradients="checked" in options,
 )
 print("joined", flush=True)
-step = optimizer.steps
+step, loss = optimizer.steps, None
 while not optimizer.finished:
     if step == pause:
         print("paused", flush=True)
@@ -44,12 +44,13 @@ while not optimizer.finished:
     if step == fail:
         raise ZeroDivisionError("a bug of the user")
     optimizer.zero_grad()
-    loss = loss_of(model, batch_of(peer, step))
-    loss.backward()
+    if not optimizer.is_server:
+        loss = loss_of(model, batch_of(peer, step))
+        loss.backward()
     if step == int(options.get("nan", -1)):
         model.bias.grad[3] = float("nan")
     optimizer.step(loss=loss)
     step += 1
     print(f"step {step}", flush=True)
 end = json.loads((out / f"log-{peer}.jsonl").read_text().splitlines()[-1])
-print(json.dumps({"steps": step, "loss": float(loss), "end": end}))
+print(json.dumps({"steps": step, "loss": None if loss is None else float(loss), "end": end}))
