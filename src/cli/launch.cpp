@@ -54,9 +54,13 @@ std::vector<std::string> words_of(const std::string& text) {
 }
 
 std::string end_of(const PlannedProcess& process, int code, bool killed) {
-  const std::string peers =
-      fmt::format("{} {} on {}", process.ids.find('-') == std::string::npos ? "peer" : "peers",
-                  process.ids, process.host);
+  const bool several = process.ids.find('-') != std::string::npos;
+  const bool worker = process.ids.find('.') != std::string::npos;
+  const std::string peers = fmt::format("{} {} on {}",
+                                        worker    ? "worker"
+                                        : several ? "peers"
+                                                  : "peer",
+                                        process.ids, process.host);
   const bool remote = process.command.front() != "sh";
   if (remote && code == kOfSsh)
     return fmt::format("{}: {} cannot connect, or the connection broke; the process may go on",
@@ -74,6 +78,7 @@ Result<int> execute(LaunchCommand command) {
   LaunchRequest request;
   request.hosts = hosts;
   GOSSAMER_TRY(request.nodes, node_count(config));
+  request.workers = config.model.split.workers();
   request.ssh = words_of(command.ssh);
   if (request.ssh.empty()) return invalid_error("--ssh: there is no program in it");
   std::error_code error;
@@ -136,7 +141,8 @@ void add_launch(CLI::App& app, int& exit_code) {
   launch
       ->add_option("--port", command->port,
                    "the first process of a machine listens on this port, the next one on the "
-                   "next, unless net.peers, net.rendezvous or net.seeds is set")
+                   "next (a worker of a cut model on two), unless net.peers, net.rendezvous or "
+                   "net.seeds is set")
       ->capture_default_str()
       ->check(CLI::Range(1, 65535));
   launch->add_option("--directory", command->directory,

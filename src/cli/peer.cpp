@@ -122,7 +122,7 @@ Result<int> execute(const PeerCommand& command) {
   const Environment environment = [](const char* name) { return std::getenv(name); };
   GOSSAMER_TRY(Config config, command.config.load());
   GOSSAMER_TRY(const std::optional<WorkerPlace> worker,
-               find_worker(command.id, "--id", environment));
+               find_worker(config, command.id, "--id", environment));
   return worker ? run_worker(command, config, *worker, environment)
                 : run_peers(command, std::move(config), environment);
 }
@@ -139,7 +139,8 @@ void add_peer(CLI::App& app, int& exit_code) {
       "id of this peer, 0 to n-1; several in one process: 0,1 or 0-3; with [split], 2.1 is "
       "the worker of replica 2 that holds part 1 alone. Default: "
       "GOSSAMER_ID, or the rank of gossamer launch, torchrun, Slurm, Open MPI or MPICH; where "
-      "they start fewer processes than peers, each hosts consecutive ids. Without any: the ids of "
+      "they start fewer processes than peers, each hosts consecutive ids, and with [split], where "
+      "they start as many as there are workers, each is one. Without any: the ids of "
       "net.key, or one that the process claims, with net.seeds");
   peer->add_option(
       "--key", command->key,

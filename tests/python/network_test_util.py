@@ -40,13 +40,18 @@ class ReservedPort:
     """A port of this machine that the system gives to no other program, and yet is free.
 
     with ReservedPort() as address: …   # "127.0.0.1:40123"
+
+    `port`: this one; OSError if it is not free.
     """
+
+    def __init__(self, port: int = 0) -> None:
+        self._port = port
 
     def __enter__(self) -> str:
         # Two sockets that allow it can have one address, as long as one of them listens at most.
         self._socket = socket.socket()
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        self._socket.bind(("127.0.0.1", 0))
+        self._socket.bind(("127.0.0.1", self._port))
         return f"127.0.0.1:{self._socket.getsockname()[1]}"
 
     def __exit__(self, *_: object) -> None:

@@ -115,6 +115,28 @@ def test_processes_of_this_machine_have_the_bits_of_one(gossamer: Path, folder: 
     assert final_hash(gossamer, folder, "net") == expected_hash(gossamer, folder)
 
 
+def test_workers_of_a_cut_model_are_started_one_a_slot(gossamer: Path, folder: Path) -> None:
+    sets = [
+        argument
+        for each in ("run.peers=2", "model.kind=mlp", "model.hidden=[16]", "split.layers=2")
+        for argument in ("--set", each)
+    ]
+    code, out, err = launch(gossamer, folder, *sets)
+    assert code == 0, err
+    assert out.splitlines()[-1] == "4 processes finished"
+    assert "[0.0] round 40/40" in err
+    found = final_hash(gossamer, folder, "net")
+    subprocess.run(
+        [gossamer, "run", "run.toml", "-q", "--out", "one", "--set", f"run.rounds={ROUNDS}", *sets],
+        cwd=folder,
+        check=True,
+    )
+    assert found == final_hash(gossamer, folder, "one")
+    code, _, err = launch(gossamer, folder, *sets, "--set", "split.layers=3")
+    assert code == 2
+    assert "the hosts have 4 slots: give 6, and each is one worker of the 2 replicas of 3" in err
+
+
 def test_machines_are_reached_through_ssh(gossamer: Path, folder: Path) -> None:
     options = ("--ssh", f"{folder}/fake_ssh -q", "--set", f"net.rendezvous={folder}/meet", "-q")
     code, out, err = launch(gossamer, folder, *options, hosts="remote.txt")

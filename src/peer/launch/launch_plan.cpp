@@ -35,6 +35,36 @@ std::string ids_text(const std::vector<int>& ids) {
                          : fmt::format("{}-{}", ids.front(), ids.back());
 }
 
+/// What the processes of a launch hold.
+struct Holding {
+  int units = 0;  ///< peers and servers, or workers
+  int parts = 0;  ///< workers of a replica; 0: no process is a worker
+  int size = 0;   ///< processes
+  int ports() const { return parts > 0 ? 2 : 1; }  ///< on which a process listens
+  std::vector<int> units_of(int rank) const { return ids_of_rank(rank, size, units); }
+  std::string name(int rank) const {
+    return parts > 0 ? fmt::format("{}.{}", rank / parts, rank % parts) : ids_text(units_of(rank));
+  }
+};
+
+Result<Holding> holding_of(const LaunchRequest& request) {
+  std::int64_t total = 0;
+  for (const LaunchHost& host : request.hosts) total += host.slots;
+  const int all_workers = request.nodes * request.workers;
+  if (total <= request.nodes) return Holding{request.nodes, 0, static_cast<int>(total)};
+  if (total == all_workers) return Holding{all_workers, request.workers, all_workers};
+  if (request.workers > 1)
+    return invalid_error(
+        fmt::format("the hosts have {} slots: give {}, and each is one worker of the {} replicas "
+                    "of {}, or {} at "
+                    "most, and each holds whole replicas",
+                    total, all_workers, request.nodes, request.workers, request.nodes));
+  return invalid_error(fmt::format(
+      "the hosts have {} slots, and the network has {} node{} (peers and servers): remove {}, or "
+      "set run.peers",
+      total, request.nodes, request.nodes == 1 ? "" : "s", total - request.nodes));
+}
+
 std::string joined(const std::vector<std::string>& words) {
   std::string text;
   for (const std::string& word : words) text += (text.empty() ? "" : " ") + shell_quoted(word);
@@ -64,26 +94,22 @@ std::string shell_quoted(const std::string& word) {
 }
 
 Result<std::vector<PlannedProcess>> plan_launch(const LaunchRequest& request) {
-  std::int64_t total = 0;
-  for (const LaunchHost& host : request.hosts) total += host.slots;
-  if (total > request.nodes)
-    return invalid_error(fmt::format(
-        "the hosts have {} slots, and the network has {} node{} (peers and servers): remove {}, or "
-        "set run.peers",
-        total, request.nodes, request.nodes == 1 ? "" : "s", total - request.nodes));
+  GOSSAMER_TRY(const Holding holding, holding_of(request));
   const std::vector<Slot> slots = slots_of(request.hosts);
-  const int size = static_cast<int>(total);
-  std::vector<std::string> addresses;  // of the nodes
+  const int size = holding.size;
+  const auto port_of = [&](const Slot& slot) {
+    return request.port + holding.ports() * slot.index;
+  };
+  std::vector<std::string> addresses;  // of the nodes, or of the workers
   for (int r = 0; r < size && request.port > 0; ++r) {
     const Slot& slot = slots[static_cast<std::size_t>(r)];
-    const int port = request.port + slot.index;
-    if (port > kMaxPort)
+    const int port = port_of(slot);
+    if (port + holding.ports() - 1 > kMaxPort)
       return invalid_error(
           fmt::format("--port: slot {} of {} would listen on port {}; choose a "
                       "lower port",
                       slot.index, slot.host->login, port));
-    const auto ids = ids_of_rank(r, size, request.nodes);
-    addresses.insert(addresses.end(), ids.size(),
+    addresses.insert(addresses.end(), holding.units_of(r).size(),
                      net::to_string({slot.host->address, static_cast<std::uint16_t>(port)}));
   }
   const Launcher& names = kLaunchers[0];
@@ -94,9 +120,8 @@ Result<std::vector<PlannedProcess>> plan_launch(const LaunchRequest& request) {
     command.insert(command.end(), request.arguments.begin(), request.arguments.end());
     if (r > 0 || request.quiet) command.emplace_back("--quiet");
     if (request.port > 0)
-      for (const std::string& set :
-           {fmt::format("net.peers={}", fmt::join(addresses, ",")),
-            fmt::format("net.listen=0.0.0.0:{}", request.port + slot.index)})
+      for (const std::string& set : {fmt::format("net.peers={}", fmt::join(addresses, ",")),
+                                     fmt::format("net.listen=0.0.0.0:{}", port_of(slot))})
         command.insert(command.end(), {"--set", set});
     const std::string script =
         script_of(request,
@@ -104,7 +129,7 @@ Result<std::vector<PlannedProcess>> plan_launch(const LaunchRequest& request) {
                    fmt::format("{}={}", names.local_rank, slot.index),
                    fmt::format("{}={}", names.local_size, slot.count)},
                   command);
-    PlannedProcess process{ids_text(ids_of_rank(r, size, request.nodes)), slot.host->login, {}};
+    PlannedProcess process{holding.name(r), slot.host->login, {}};
     if (slot.host->is_local()) {
       process.command = {"sh", "-c", script};
     } else {

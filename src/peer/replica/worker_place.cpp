@@ -6,7 +6,9 @@
 
 #include "base/id_list.hpp"
 #include "gossip/algorithm.hpp"
+#include "peer/replica/worker_addresses.hpp"
 #include "peer/runtime/run.hpp"
+#include "peer/setup/hosted_ids.hpp"
 
 namespace gossamer::peer {
 namespace {
@@ -23,15 +25,33 @@ Result<int> read_id(const std::string& text, const std::string& whole, const std
   return ids->front();
 }
 
+/// By the rank among as many processes as there are workers; with no more of them than peers, each
+/// holds whole replicas.
+Result<std::optional<WorkerPlace>> worker_of_rank(const Config& config,
+                                                  const Environment& environment) {
+  GOSSAMER_TRY(const std::optional<LauncherRank> found, launcher_rank(environment));
+  GOSSAMER_TRY(const int nodes, node_count(config));
+  const int parts = config.model.split.workers(), workers = config.run.peers * parts;
+  if (!found || found->size <= nodes) return std::optional<WorkerPlace>();
+  if (found->size != workers)
+    return invalid_error(fmt::format(
+        "{}: {} processes were started: start {}, and each is one worker of the {} replicas of {}, "
+        "or {} at most, and each holds whole replicas",
+        found->variable, found->size, workers, config.run.peers, parts, nodes));
+  return std::optional(WorkerPlace{found->rank / parts, found->rank % parts});
+}
+
 }  // namespace
 
 std::string WorkerPlace::name() const { return fmt::format("{}.{}", replica, part); }
 
-Result<std::optional<WorkerPlace>> find_worker(const std::string& option, const std::string& origin,
+Result<std::optional<WorkerPlace>> find_worker(const Config& config, const std::string& option,
+                                               const std::string& origin,
                                                const Environment& environment) {
   std::string text = option, name = origin;
   if (const char* id = environment("GOSSAMER_ID"); text.empty() && id != nullptr)
     text = id, name = "GOSSAMER_ID";
+  if (text.empty() && config.model.split.is_on()) return worker_of_rank(config, environment);
   const std::size_t dot = text.find('.');
   if (dot == std::string::npos) return std::optional<WorkerPlace>();
   WorkerPlace worker;
@@ -61,17 +81,8 @@ Status check_worker(const Config& config, const WorkerPlace& worker, const Resum
         fmt::format("worker {}: {}; or give --id {}, and the process holds the whole replica",
                     worker.name(), what, worker.replica));
   };
-  if (config.net.rendezvous.empty())
-    return refuse("workers find each other in a folder: set net.rendezvous");
-  if (!config.net.peers.empty())
-    return refuse(
-        "net.peers has one address for each peer, and workers listen where they like: "
-        "leave it out, and give keys in net.members");
-  if (const std::string& listen = config.net.listen; !listen.empty() && !listen.ends_with(":0"))
-    return refuse(
-        fmt::format("net.listen = {} gives a port, and a worker listens for two networks: "
-                    "give port 0",
-                    listen));
+  if (const Status reachable = check_worker_addresses(config); !reachable.ok())
+    return refuse(reachable.error().message);
   if (config.optimizer.rule.kind == gpu::UpdateRule::Kind::muon)
     return refuse("optimizer.kind = muon asks which matrix is the model's last one");
   if (resume.kind == ResumeChoice::Kind::path)
@@ -98,6 +109,7 @@ Status check_worker(const Config& config, const WorkerPlace& worker, const Resum
 Config part_config(Config config, const WorkerPlace& worker) {
   const std::string name = fmt::format("part{}of{}", worker.part, config.model.split.workers());
   config.local.out = (run_folder(config) / name).string();
+  config.net = part_options(config, worker.part);
   add_folder(config.net.rendezvous, name);
   add_folder(config.checkpoint.folder, name);
   if (worker.part > 0) config.net.http.clear();
@@ -107,6 +119,7 @@ Config part_config(Config config, const WorkerPlace& worker) {
 Config replica_config(Config config, const WorkerPlace& worker) {
   const std::string name = fmt::format("replica{}", worker.replica);
   config.run.id = config.run_id() + "-" + name;
+  config.net = replica_options(config, worker.replica);
   add_folder(config.net.rendezvous, name);
   config.net.http.clear();
   return config;

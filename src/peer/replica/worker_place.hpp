@@ -20,9 +20,12 @@ struct WorkerPlace {
 };
 
 /// The worker that `option` names, or, if it is empty, GOSSAMER_ID: "2.1" is part 1 of replica 2.
-/// None if the text has no dot: it names whole peers. `origin`: name of the option in messages.
-/// Error (invalid): not of this form.
-Result<std::optional<WorkerPlace>> find_worker(const std::string& option, const std::string& origin,
+/// If there is neither, and a launcher started as many processes as the cut model has workers, the
+/// one of this rank, in the order 0.0, 0.1, …, 1.0, …. None if the process holds whole peers.
+/// `origin`: name of the option in messages. Error (invalid): not of this form; processes of a cut
+/// model that are more than the peers, and not as many as the workers.
+Result<std::optional<WorkerPlace>> find_worker(const Config& config, const std::string& option,
+                                               const std::string& origin,
                                                const Environment& environment);
 
 /// Whether the run has this worker, and lets workers be in processes of their own. Error (invalid):
@@ -30,13 +33,14 @@ Result<std::optional<WorkerPlace>> find_worker(const std::string& option, const 
 Status check_worker(const Config& config, const WorkerPlace& worker, const ResumeChoice& resume);
 
 /// The configuration of the network of the workers that hold this part, one of each replica, and
-/// mix it: its peers are the replicas. The run folder, the rendezvous and the folder of checkpoints
-/// are folders of the name part1of2 in those of `config`. The workers of part 0 serve the page of
-/// the run.
+/// mix it: its peers are the replicas, and [net] is as of part_options(). The run folder, the
+/// rendezvous and the folder of checkpoints are folders of the name part1of2 in those of `config`.
+/// The workers of part 0 serve the page of the run.
 Config part_config(Config config, const WorkerPlace& worker);
 
 /// The configuration of the network of the workers of this replica, whose peers are the parts. The
-/// run is named <run id>-replica2, and the rendezvous is a folder of that name in that of `config`.
+/// run is named <run id>-replica2, and the rendezvous is a folder of that name in that of `config`;
+/// [net] is as of replica_options().
 Config replica_config(Config config, const WorkerPlace& worker);
 
 }  // namespace gossamer::peer

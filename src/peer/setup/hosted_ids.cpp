@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cstdint>
 #include <string_view>
+#include <utility>
 
 #include "base/id_list.hpp"
 #include "gossip/algorithm.hpp"
@@ -20,22 +21,29 @@ bool read_number(std::string_view text, int& number) {
          number <= kLargestId;
 }
 
+Result<LauncherRank> rank_of(const Launcher& launcher, const std::string& rank_text,
+                             const std::string& size_text) {
+  LauncherRank found{.variable = launcher.size};
+  if (!read_number(rank_text, found.rank) || !read_number(size_text, found.size) ||
+      found.rank >= found.size)
+    return invalid_error(fmt::format("{}: '{}' is no rank among the '{}' processes of {}",
+                                     launcher.rank, rank_text, size_text, launcher.size));
+  return found;
+}
+
 /// The nodes of a process by its rank among the processes of the launcher.
 Result<std::vector<int>> ids_in_environment(const Launcher& launcher, const std::string& rank_text,
                                             int nodes, const Environment& environment) {
   const char* size_text = environment(launcher.size);
   if (size_text == nullptr) return parse_ids(rank_text, launcher.rank);
-  int rank = 0, size = 0;
-  if (!read_number(rank_text, rank) || !read_number(size_text, size) || rank >= size)
-    return invalid_error(fmt::format("{}: '{}' is no rank among the '{}' processes of {}",
-                                     launcher.rank, rank_text, size_text, launcher.size));
-  if (size > nodes)
+  GOSSAMER_TRY(const LauncherRank found, rank_of(launcher, rank_text, size_text));
+  if (found.size > nodes)
     return invalid_error(
         fmt::format("{}: {} processes were started, and the network has {} node{} (peers and "
                     "servers): start {}, "
                     "or set run.peers",
-                    launcher.size, size, nodes, nodes == 1 ? "" : "s", nodes));
-  return ids_of_rank(rank, size, nodes);
+                    launcher.size, found.size, nodes, nodes == 1 ? "" : "s", nodes));
+  return ids_of_rank(found.rank, found.size, nodes);
 }
 
 }  // namespace
@@ -80,6 +88,18 @@ Result<std::vector<int>> given_ids(const std::string& option, const std::string&
     if (const char* rank = environment(launcher.rank))
       return ids_in_environment(launcher, rank, nodes, environment);
   return std::vector<int>();
+}
+
+Result<std::optional<LauncherRank>> launcher_rank(const Environment& environment) {
+  for (const Launcher& launcher : kLaunchers) {
+    const char* rank = environment(launcher.rank);
+    if (rank == nullptr) continue;
+    const char* size = environment(launcher.size);
+    if (size == nullptr) break;
+    GOSSAMER_TRY(LauncherRank found, rank_of(launcher, rank, size));
+    return std::optional(std::move(found));
+  }
+  return std::optional<LauncherRank>();
 }
 
 Error no_id(const std::string& origin) {

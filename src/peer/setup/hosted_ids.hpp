@@ -2,6 +2,7 @@
 // launcher.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,16 @@ Result<std::vector<int>> given_ids(const std::string& option, const std::string&
 /// Whether a process of the network may host these nodes. Errors (invalid): there is no such node;
 /// the algorithm runs in one process; as of gossip::make_algorithm.
 Status check_ids(const Config& config, const std::vector<int>& ids);
+
+/// The place of a process among those that a launcher started.
+struct LauncherRank {
+  int rank = 0, size = 1;
+  std::string variable;  ///< environment variable that gives the size
+};
+
+/// None where no launcher gives a rank, or it does not say how many processes there are. Error
+/// (invalid): the rank is not one of them.
+Result<std::optional<LauncherRank>> launcher_rank(const Environment& environment);
 
 /// The error of a process whose id nothing gives.
 Error no_id(const std::string& origin);

@@ -97,6 +97,33 @@ TEST_CASE("processes host consecutive ids, and slots of a machine have ports in 
   CHECK(has(second, "--quiet"));
 }
 
+TEST_CASE("as many processes as workers of a cut model are one each, with two ports") {
+  LaunchRequest request = request_for("n1 slots=3\nn2 slots=3\n", 2);
+  request.workers = 3;
+  request.port = 7000;
+  const auto planned = plan_launch(request);
+  REQUIRE(planned.ok());
+  std::vector<std::string> names;
+  for (const PlannedProcess& process : *planned) {
+    names.push_back(process.ids);
+    CHECK(has(process.command[4], "net.peers=n1:7000,n1:7002,n1:7004,n2:7000,n2:7002,n2:7004"));
+  }
+  CHECK(names == std::vector<std::string>{"0.0", "0.1", "0.2", "1.0", "1.1", "1.2"});
+  CHECK(has((*planned)[5].command[4], "net.listen=0.0.0.0:7004"));
+  CHECK(has((*planned)[5].command[4], "GOSSAMER_RANK=5 GOSSAMER_SIZE=6"));
+  request.port = 65531;  // the last worker of a machine needs 65,535 and the port after
+  CHECK(has(plan_launch(request).error().message, "slot 2 of n1 would listen on port 65535"));
+  for (const char* hosts : {"n1 slots=3", "n1 slots=7"}) {
+    LaunchRequest other = request_for(hosts, 2);
+    other.workers = 3;
+    CHECK(has(plan_launch(other).error().message,
+              "slots: give 6, and each is one worker of the 2 replicas of 3, or 2 at most"));
+  }
+  LaunchRequest whole = request_for("n1 slots=2", 2);
+  whole.workers = 3;
+  CHECK(plan_launch(whole).value()[1].ids == "1");
+}
+
 TEST_CASE("without a port, and on localhost, processes are started as they are") {
   const auto planned = plan_launch(request_for("localhost slots=2", 2));
   REQUIRE(planned.ok());
