@@ -68,11 +68,11 @@ Status check_ports(const std::vector<std::string>& peers, int parts) {
     for (const net::Address& port : {address, after(address)}) {
       const auto [owner, is_new] = owners.emplace(net::to_string(port), i);
       if (!is_new)
-        return invalid_error(
-            fmt::format("{}: worker {} listens on its port and on the one after, and so does worker "
-                        "{}, so both would listen on {}: leave a port between them",
-                        name, worker_at(i, parts).name(), worker_at(owner->second, parts).name(),
-                        owner->first));
+        return invalid_error(fmt::format(
+            "{}: worker {} listens on its port and on the next, and so does worker {}, so "
+            "both would listen on {}: leave a port between them",
+            name, worker_at(i, parts).name(), worker_at(owner->second, parts).name(),
+            owner->first));
     }
   }
   return {};
@@ -98,11 +98,11 @@ Status check_worker_addresses(const Config& config) {
   if (!options.listen.empty()) GOSSAMER_TRY_STATUS(check_port(options.listen, "net.listen"));
   if (options.peers.empty() && !options.rendezvous.empty()) return {};
   if (options.peers.size() != static_cast<std::size_t>(replicas * parts))
-    return invalid_error(
-        fmt::format("net.peers: {} addresses for {} workers ({} replicas of {}): give one for each, "
-                    "in the order 0.0, 0.1, and so on, or set net.rendezvous to a folder that all "
-                    "see",
-                    options.peers.size(), replicas * parts, replicas, parts));
+    return invalid_error(fmt::format(
+        "net.peers: {} addresses for {} workers ({} replicas of {}): give one for each, "
+        "in the order 0.0, 0.1, and so on, or set net.rendezvous to a folder that all "
+        "see",
+        options.peers.size(), replicas * parts, replicas, parts));
   return check_ports(options.peers, parts);
 }
 

@@ -13,9 +13,8 @@ using Variables = std::map<std::string, std::string>;
 
 /// Two replicas of three workers.
 Config cut(const Overrides& more = {}) {
-  return configured(Overrides{"model.kind=mlp", "model.hidden=[16,16]", "run.peers=2",
-                              "split.layers=3"} +
-                    more);
+  return configured(
+      Overrides{"model.kind=mlp", "model.hidden=[16,16]", "run.peers=2", "split.layers=3"} + more);
 }
 
 /// "worker 1.0", "whole peers", or the error.
@@ -53,8 +52,7 @@ TEST_CASE("a worker is named by the option, by GOSSAMER_ID, or by its rank among
                                    {"PMI_RANK", "PMI_SIZE"},
                                    {"SLURM_PROCID", "SLURM_NTASKS"}})
     for (std::size_t k = 0; k < expected.size(); ++k)
-      CHECK(place(config, "", {{rank, std::to_string(k)}, {size, "6"}}) ==
-            "worker " + expected[k]);
+      CHECK(place(config, "", {{rank, std::to_string(k)}, {size, "6"}}) == "worker " + expected[k]);
 }
 
 TEST_CASE("no more processes than replicas hold whole ones; other numbers are refused") {
@@ -112,11 +110,12 @@ TEST_CASE("workers with addresses: what does not reach each of them is refused")
     CHECK(message.starts_with("worker 1.2: " + why));
     CHECK(message.ends_with("; or give --id 1, and the process holds the whole replica"));
   };
-  refused({}, "net.peers: 0 addresses for 6 workers (2 replicas of 3): give one for each, in the "
-              "order 0.0, 0.1, and so on, or set net.rendezvous");
+  refused({},
+          "net.peers: 0 addresses for 6 workers (2 replicas of 3): give one for each, in the "
+          "order 0.0, 0.1, and so on, or set net.rendezvous");
   refused({of_ports(7000, 2), "net.rendezvous=meet"}, "net.peers: 2 addresses for 6 workers");
   refused({"net.peers=[\"a:1\",\"a:2\",\"b:1\",\"b:3\",\"b:5\",\"b:7\"]"},
-          "net.peers[1]: worker 0.1 listens on its port and on the one after, and so does worker "
+          "net.peers[1]: worker 0.1 listens on its port and on the next, and so does worker "
           "0.0, so both would listen on a:2");
   refused({"net.peers=[\"w{peer}:65535\"]"}, "net.peers[0]: a worker listens on the port after");
   refused({"net.peers=[\"w{peer}\"]"}, "net.peers[0]: ");

@@ -1,21 +1,12 @@
 """Workers of cut models in processes of their own: the bits of whole models, faults, refusals."""
 
-import contextlib
 import json
-import os
 import signal
 import subprocess
 from pathlib import Path
 
 import pytest
-from network_test_util import (
-    Keys,
-    Network,
-    NetworkFactory,
-    ReservedPort,
-    keygen,
-    wait_until,
-)
+from network_test_util import Keys, Network, NetworkFactory, wait_until
 
 ROOT = Path(__file__).resolve().parents[3]
 RESIDUAL = ROOT / "experiments" / "models" / "residual.toml"
@@ -76,53 +67,6 @@ def test_workers_apart_have_the_bits_of_whole_models(
     tensors = [mean.read_bytes().partition(b"}}")[2] for mean in means]
     assert tensors[0] == tensors[1]
     assert tensors[0]
-
-
-def reserved_pairs(stack: contextlib.ExitStack, count: int) -> list[str]:
-    """Addresses on this machine whose ports, and the ports after them, are free."""
-    pairs: list[str] = []
-    while len(pairs) < count:
-        host, _, port = stack.enter_context(ReservedPort()).partition(":")
-        with contextlib.suppress(OSError, OverflowError):
-            stack.enter_context(ReservedPort(int(port) + 1))
-            pairs.append(f"{host}:{port}")
-    return pairs
-
-
-@pytest.mark.parametrize("keys", [False, True], ids=["plain", "keys"])
-def test_workers_at_addresses_of_their_own_need_no_folder(
-    network: NetworkFactory, keys: bool
-) -> None:
-    net = network(2, *MLP, "split.layers=2", "net.rendezvous=", "net.listen=")
-    with contextlib.ExitStack() as stack:
-        entries = [f'"{address}"' for address in reserved_pairs(stack, 4)]
-        own = [""] * 4
-        if keys:
-            files = [str(net.folder / f"{k}.key") for k in range(4)]
-            own = [f"net.key={file}" for file in files]
-            public = [keygen(net.program, file).stdout.splitlines()[0] for file in files]
-            entries = [
-                f'{{address = {address}, key = "{key}"}}'
-                for address, key in zip(entries, public, strict=True)
-            ]
-        config = net.config.read_text(encoding="utf-8")
-        net.config.write_text(config + f"peers = [{', '.join(entries)}]\n", encoding="utf-8")
-        for k, key in enumerate(own):
-            net.start(f"{k // 2}.{k % 2}", *([key] if key else []))
-        assert net.wait() == [0] * 4, [peer.stderr for peer in net.processes]
-    assert net.summary()["final_hash"] == net.run_in_one_process()["final_hash"]
-
-
-def test_a_launcher_starts_as_many_processes_as_there_are_workers(network: NetworkFactory) -> None:
-    net = network(2, *MLP, "split.layers=2", "topology.kind=complete")
-    environment = {**os.environ, "WORLD_SIZE": "4"}
-    for rank in range(4):
-        net.start_by_rank("RANK", rank, environment)
-    assert net.wait() == [0] * 4, [peer.stderr for peer in net.processes]
-    assert net.summary()["final_hash"] == net.run_in_one_process()["final_hash"]
-    refused = net.start_by_rank("RANK", 1, {**environment, "WORLD_SIZE": "3"})
-    assert refused.wait() == 2
-    assert "3 processes were started: start 4, and each is one worker" in refused.stderr
 
 
 def test_each_worker_logs_the_loss_and_accuracy_of_its_replica(network: NetworkFactory) -> None:
