@@ -60,7 +60,7 @@ std::string access_text(const gpu::cuda::GpuInfo& gpu) {
 
 void print(const Json& json, const gpu::cuda::Discovery& discovery) {
   const auto line = [](std::string_view name, const std::string& value) {
-    fmt::print("{:<18}{}\n", name, value);
+    fmt::print("{:<17} {}\n", name, value);
   };
   line("gossamer", json["version"].get<std::string>());
   line("cpu kernels", json["cpu"]["vectors"].get<std::string>());
@@ -107,7 +107,7 @@ Result<int> examine(const DoctorCommand& command, Json& json) {
     if (finding.state == Finding::State::problem && exit_code == 0)
       exit_code = static_cast<int>(finding.kind);
     if (!command.as_json)
-      fmt::print("{:<18}{}\n", finding.subject,
+      fmt::print("{:<17} {}\n", finding.subject,
                  finding.state == Finding::State::ok
                      ? printable(finding.text)
                      : fmt::format("{}: {}", state_name(finding.state), printable(finding.text)));

@@ -6,12 +6,17 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
+#include <iterator>
 #include <optional>
 #include <utility>
 
 #include "net/listening.hpp"
 #include "net/startup/address_probe.hpp"
 #include "peer/doctor/available_memory.hpp"
+#include "peer/replica/replica_links.hpp"
+#include "peer/replica/worker_addresses.hpp"
+#include "peer/replica/worker_place.hpp"
 #include "peer/setup/credentials.hpp"
 #include "peer/setup/hosted_ids.hpp"
 #include "peer/setup/memory_check.hpp"
@@ -33,11 +38,13 @@ class NetworkCheck {
 
   std::vector<Finding> run() {
     check_clock();
-    if (find_nodes() && find_ids() && check_addresses() && check_keys()) {
+    const Config whole = config_;
+    if (find_place() && find_nodes() && find_ids() && check_addresses() && check_keys()) {
       check_setup();
       check_port();
       check_rendezvous();
       check_others();
+      if (worker_) check_replica(whole);
     }
     return std::move(findings_);
   }
@@ -51,6 +58,18 @@ class NetworkCheck {
   bool problem(std::string subject, const Error& error) {
     add(State::problem, std::move(subject), error.message, error.kind);
     return false;
+  }
+
+  /// A worker of a cut model is a peer of the network of its part.
+  bool find_place() {
+    const auto worker = find_worker(config_, request_.id_option, "--id", environment_);
+    if (!worker.ok()) return problem("ids", worker.error());
+    worker_ = *worker;
+    if (!worker_) return true;
+    if (const Status valid = check_worker(config_, *worker_, {}); !valid.ok())
+      return problem("ids", valid.error());
+    config_ = part_config(config_, *worker_);
+    return true;
   }
 
   bool find_nodes() {
@@ -81,6 +100,13 @@ class NetworkCheck {
   }
 
   bool find_ids() {
+    if (worker_) {
+      ids_ = {worker_->replica};
+      add(State::ok, "ids",
+          fmt::format("worker {}, with part {} of {} of one of {} replicas", worker_->name(),
+                      worker_->part, config_.model.split.workers(), nodes_));
+      return true;
+    }
     auto given = given_ids(request_.id_option, "--id", nodes_, environment_);
     if (given.ok() && given->empty() && !config_.net.key.empty()) given = ids_of_key(config_.net);
     if (!given.ok()) return problem("ids", given.error());
@@ -125,8 +151,13 @@ class NetworkCheck {
     if (ids_.empty() && own_data)
       return add(State::note, "configuration", "not checked: whose data to read, the id decides");
     const std::vector<int> hosted = ids_.empty() ? std::vector{0} : ids_;
+    // Nothing is trained, so the links to the other workers stay unused.
+    ReplicaLinks links(worker_ ? worker_->part : 0, config_.model.split.workers());
+    train::Worker<float> part;
+    if (worker_) part = {worker_->part, &links};
     const auto setup =
-        make_setup(config_, find_local_rank(hosted, config_.run.peers, config_.net, environment_));
+        make_setup(config_, find_local_rank(hosted, config_.run.peers, config_.net, environment_),
+                   nullptr, part);
     if (!setup.ok()) {
       problem("configuration", setup.error());
       return;
@@ -161,7 +192,7 @@ class NetworkCheck {
     const auto listening = net::open_listening(config_.net, ids_);
     if (listening.ok()) {
       listening_ = to_string(listening->address);
-      return add(State::ok, "port",
+      return add(State::ok, port_subject_,
                  fmt::format("{} is free", to_string(listening->port.address())));
     }
     if (credentials_ && !ids_.empty() && !config_.net.peers.empty()) {
@@ -169,9 +200,10 @@ class NetworkCheck {
       const auto probed =
           net::probe_addresses({{ids_.front(), own}}, credentials_, request_.deadline);
       if (probed.front().outcome == ProbeOutcome::listens)
-        return add(State::note, "port", own + ": a process with this key listens there already");
+        return add(State::note, port_subject_,
+                   own + ": a process with this key listens there already");
     }
-    add(State::problem, "port", listening.error().message, ErrorKind::network);
+    add(State::problem, port_subject_, listening.error().message, ErrorKind::network);
   }
 
   void check_rendezvous() {
@@ -196,12 +228,33 @@ class NetworkCheck {
                          requests.end();  // another node of the same process
       if (own || twice) continue;
       requests.push_back({static_cast<int>(node), address});
-      names.push_back(fmt::format("peer {}", node));
+      names.push_back(name_of_(static_cast<int>(node)));
     }
     const auto results = net::probe_addresses(requests, credentials_, request_.deadline);
     for (std::size_t i = 0; i < results.size(); ++i)
       report(names[i], requests[i].address, results[i]);
     if (config_.net.peers.empty()) check_seeds();
+  }
+
+  /// The other network of a worker, whose nodes are the parts of its replica.
+  void check_replica(const Config& whole) {
+    const int parts = whole.model.split.workers();
+    NetworkCheck replica(replica_config(whole, *worker_), request_, environment_);
+    replica.nodes_ = parts;
+    replica.ids_ = {worker_->part};
+    replica.port_subject_ = "second port";
+    replica.name_of_ = [this](int part) {
+      return fmt::format("replica {}, part {}", worker_->replica, part);
+    };
+    auto credentials = replica_credentials(replica.config_.net, *worker_, parts);
+    if (!credentials.ok()) {
+      problem("keys of the replica", credentials.error());
+      return;
+    }
+    replica.credentials_ = *std::move(credentials);
+    replica.check_port();
+    replica.check_others();
+    std::ranges::move(replica.findings_, std::back_inserter(findings_));
   }
 
   /// The process at a seed may be any, so its key is not known.
@@ -244,11 +297,17 @@ class NetworkCheck {
   Config config_;
   const NetworkCheckRequest& request_;
   const Environment& environment_;
+  std::optional<WorkerPlace> worker_;  ///< none: the process holds whole peers
   int nodes_ = 0;
   std::vector<int> ids_;  ///< of this process; empty: it will claim one
   std::optional<net::Credentials> credentials_;
   std::string listening_;  ///< the address at which it would listen; empty: the port is taken
   std::vector<Finding> findings_;
+  std::string port_subject_ = "port";
+  std::function<std::string(int)> name_of_ = [this](int node) {
+    return worker_ ? "worker " + WorkerPlace{node, worker_->part}.name()
+                   : fmt::format("peer {}", node);
+  };
 };
 
 }  // namespace

@@ -25,7 +25,7 @@ struct Finding {
 };
 
 struct NetworkCheckRequest {
-  std::string id_option;                            ///< as of given_ids()
+  std::string id_option;                            ///< as of find_worker() and given_ids()
   gossip::Time deadline = std::chrono::seconds(3);  ///< of a connection
 };
 

@@ -3,11 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 #include <utility>
 
+#include "peer/replica/worker_addresses.hpp"
 #include "peer/runtime/network_place.hpp"
-#include "peer/setup/credentials.hpp"
 
 namespace gossamer::peer {
 namespace {
@@ -23,23 +22,6 @@ std::vector<std::span<Value>> pieces_of(std::span<Value> values) {
     pieces.push_back(
         values.subspan(begin, std::min(ReplicaExchange::kMostValues, values.size() - begin)));
   return pieces;
-}
-
-/// The key of a peer in a file of members is that of all workers of its replica.
-net::MemberList workers_of(const net::MemberList& members, const WorkerPlace& worker, int parts) {
-  std::map<int, net::Member> workers;
-  if (const net::Member* replica = members.find(worker.replica))
-    for (int part = 0; part < parts; ++part) workers[part].keys = replica->keys;
-  return net::MemberList(std::move(workers));
-}
-
-/// Of the network of the workers of a replica.
-Result<std::optional<net::Credentials>> credentials(const net::NetOptions& options,
-                                                    const WorkerPlace& worker, int parts) {
-  if (!options.keys.empty()) return load_credentials(options, {worker.part});
-  GOSSAMER_TRY(auto loaded, load_credentials(options, {worker.replica}));
-  if (loaded) loaded->members = workers_of(loaded->members, worker, parts);
-  return loaded;
 }
 
 }  // namespace
@@ -147,7 +129,7 @@ Result<net::NetworkSetup> ReplicaNetwork::network_setup() {
   net::NetworkSetup network;
   network.options = request_.config.net;
   GOSSAMER_TRY_STATUS(net::validate(network.options, parts, {request_.worker.part}));
-  GOSSAMER_TRY(network.credentials, credentials(network.options, request_.worker, parts));
+  GOSSAMER_TRY(network.credentials, replica_credentials(network.options, request_.worker, parts));
   network.identity.run_id = request_.config.run_id();
   network.identity.peers = parts;
   network.identity.topology = fmt::format("workers of replica {}", request_.worker.replica);

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "net/io/address.hpp"
-#include "peer/setup/credentials.hpp"
 
 namespace gossamer::peer {
 namespace {
@@ -78,6 +77,14 @@ Status check_ports(const std::vector<std::string>& peers, int parts) {
   return {};
 }
 
+/// The key of a peer in a file of members is that of all workers of its replica.
+net::MemberList workers_of(const net::MemberList& members, const WorkerPlace& worker, int parts) {
+  std::map<int, net::Member> workers;
+  if (const net::Member* replica = members.find(worker.replica))
+    for (int part = 0; part < parts; ++part) workers[part].keys = replica->keys;
+  return net::MemberList(std::move(workers));
+}
+
 }  // namespace
 
 Status check_worker_addresses(const Config& config) {
@@ -122,6 +129,14 @@ net::NetOptions replica_options(const Config& config, int replica) {
   for (std::string& address : options.peers) move_to_port_after(address);
   move_to_port_after(options.listen);
   return options;
+}
+
+Result<std::optional<net::Credentials>> replica_credentials(const net::NetOptions& options,
+                                                            const WorkerPlace& worker, int parts) {
+  if (!options.keys.empty()) return load_credentials(options, {worker.part});
+  GOSSAMER_TRY(auto credentials, load_credentials(options, {worker.replica}));
+  if (credentials) credentials->members = workers_of(credentials->members, worker, parts);
+  return credentials;
 }
 
 }  // namespace gossamer::peer

@@ -2,10 +2,13 @@
 // its replica, and listens on two ports.
 #pragma once
 
+#include <optional>
+
 #include "base/result.hpp"
 #include "net/options.hpp"
 #include "peer/config/config.hpp"
 #include "peer/replica/worker_place.hpp"
+#include "peer/setup/credentials.hpp"
 
 namespace gossamer::peer {
 
@@ -21,5 +24,10 @@ net::NetOptions part_options(const Config& config, int part);
 /// [net] of the network of the workers of this replica, by part: the port after each address, and
 /// after that of net.listen. Of a configuration that check_worker_addresses() accepts.
 net::NetOptions replica_options(const Config& config, int replica);
+
+/// The keys of the workers of a replica, by part, and this worker's own; none without keys.
+/// `options`: as of replica_options(). Errors as of load_credentials().
+Result<std::optional<net::Credentials>> replica_credentials(const net::NetOptions& options,
+                                                            const WorkerPlace& worker, int parts);
 
 }  // namespace gossamer::peer

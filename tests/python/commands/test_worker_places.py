@@ -1,10 +1,12 @@
 """How workers of cut models, in processes of their own, learn their places and addresses."""
 
 import contextlib
+import json
 import os
+import subprocess
 
 import pytest
-from network_test_util import NetworkFactory, ReservedPort, keygen
+from network_test_util import DEADLINE, Network, NetworkFactory, ReservedPort, keygen
 
 CUT = ("model.kind=mlp", "model.hidden=[32,32,32]", "data.batch=16", "split.layers=2")
 
@@ -54,3 +56,42 @@ def test_a_launcher_starts_as_many_processes_as_there_are_workers(network: Netwo
     refused = net.start_by_rank("RANK", 1, {**environment, "WORLD_SIZE": "3"})
     assert refused.wait() == 2
     assert "3 processes were started: start 4, and each is one worker" in refused.stderr
+
+
+def examine(net: Network, worker: str) -> tuple[int, dict[str, tuple[str, str]]]:
+    """The exit code of `gossamer doctor`, and state and text by subject."""
+    done = subprocess.run(
+        net.command("doctor", "--json", "--id", worker),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=DEADLINE,
+    )
+    network = json.loads(done.stdout)["network"]
+    return done.returncode, {each["subject"]: (each["state"], each["text"]) for each in network}
+
+
+def test_doctor_looks_at_both_networks_of_a_worker(network: NetworkFactory) -> None:
+    with contextlib.ExitStack() as stack:
+        addresses = reserved_pairs(stack, 4)
+        listed = ", ".join(f'"{address}"' for address in addresses)
+        net = network(2, *CUT, f"net.peers=[{listed}]", "net.rendezvous=", "net.listen=")
+        code, found = examine(net, "1.0")
+        assert code == 0, found
+        assert found["ids"] == ("ok", "worker 1.0, with part 0 of 2 of one of 2 replicas")
+        assert found["port"] == ("ok", f"{addresses[2]} is free")
+        host, _, port = addresses[2].partition(":")
+        assert found["second port"] == ("ok", f"{host}:{int(port) + 1} is free")
+        assert found["worker 0.0"][0] == "note"  # its machine answers
+        assert found["worker 0.0"][1].startswith(addresses[0])
+        host, _, port = addresses[3].partition(":")
+        assert found["replica 1, part 1"][1].startswith(f"{host}:{int(port) + 1}")
+        parts = [found["configuration"][1]]
+        for worker in ("0.1", "2.0", "0.2"):
+            code, found = examine(net, worker)
+            if worker == "0.1":
+                parts.append(found["configuration"][1])
+                continue
+            assert code == 2
+            assert found["ids"][0] == "problem"
+        assert parts[0] != parts[1]  # the parts have other numbers of parameters
