@@ -14,8 +14,8 @@ from gossamer.trainer import RequestHandler, Tensors, unknown
 class Averager(PeerLoop):
     """Averages arrays with those of the neighbours, in place: one round in each average().
 
-    tensors   NumPy arrays, by name or in order: float, writable, the same shapes at all peers.
-              gossamer.torch.Averager takes tensors of PyTorch
+    tensors   NumPy arrays, by name or in order: of any float dtype and any shape, writable, the
+              same shapes at all peers. gossamer.torch.Averager takes tensors of PyTorch
     config    the TOML file of the run, the same on all machines, with model.kind = "external"
     peer      id of this peer; default: GOSSAMER_ID, or the rank that a launcher sets
     settings  overrides of the file: {"run.rounds": 20} or ["run.rounds=20"]

@@ -178,6 +178,11 @@ class ShardMaster(Master):
 
 def master_of(parameter: torch.Tensor, name: str) -> Master:
     """DTensors are known by their method, so that torch.distributed need not be imported."""
+    if parameter.device.type == "meta":
+        raise Error(
+            f"parameter {name} is on the device meta, and has no values; give it memory and values "
+            "(Module.to_empty, load_state_dict) before the optimizer is wrapped"
+        )
     sharded = hasattr(parameter, "to_local") and hasattr(parameter, "device_mesh")
     return ShardMaster(parameter, name) if sharded else Master(parameter, name)
 

@@ -1,6 +1,7 @@
 """A PyTorch model whose parameters are taken from rows of the runtime, and written back to them."""
 
 import copy
+import inspect
 import io
 import json
 from collections.abc import Iterable, Iterator, Sequence
@@ -30,6 +31,7 @@ class Replica:
     ) -> None:
         if buffers not in BUFFERS:
             raise Error(f"buffers: '{buffers}' is not one of {', '.join(BUFFERS)}")
+        check_optimizer(optimizer)
         self.optimizer = optimizer
         self.masters: list[Master] = []
         names = {} if module is None else {id(p): name for name, p in module.named_parameters()}
@@ -262,6 +264,22 @@ class Replica:
         """The parameters take the values that their masters have after the copies."""
         for master, part in zip(self.masters, parts, strict=False):
             master.take(part)
+
+
+def check_optimizer(optimizer: Any) -> None:
+    if not all(hasattr(optimizer, name) for name in ("param_groups", "step", "state_dict")):
+        raise Error(f"optimizer: {type(optimizer).__name__} is no optimizer of torch")
+    arguments = inspect.signature(optimizer.step).parameters.values()
+    if any(
+        each.default is each.empty
+        and each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)
+        for each in arguments
+    ):
+        raise Error(
+            f"optimizer: {type(optimizer).__name__} computes the loss several times a step, and a "
+            "local step has one gradient; use one whose step() needs no argument, such as SGD or "
+            "AdamW"
+        )
 
 
 def first_not_finite(tensors: Iterable[tuple[str, torch.Tensor | None]]) -> str | None:

@@ -25,6 +25,7 @@ class RunArguments(TypedDict):
     averages: bool
     linear_steps: bool
     has_buffers: bool
+    samples: list[int]
     evaluates: bool
     saves_state: bool
     initial_hash: str
@@ -163,19 +164,46 @@ def arguments(
     resume: str,
     shows_progress: bool,
 ) -> RunArguments:
+    overrides = overrides_for(handler, config, settings, out)
     return {
-        "overrides": overrides_for(handler, config, settings, out),
+        "overrides": overrides,
         "ids": ids,
         "tensors": handler.tensors(),
         "averages": handler.averages,
         "linear_steps": handler.linear_steps,
         "has_buffers": handler.has_buffers,
+        "samples": samples_of(handler, config, overrides, ids),
         "evaluates": handler.evaluates,
         "saves_state": handler.saves_state,
         "initial_hash": initial_hash(handler, ids.ids[0]) if ids else "",
         "resume": resume,
         "shows_progress": shows_progress,
     }
+
+
+def samples_of(
+    handler: RequestHandler,
+    config: str | os.PathLike[str],
+    overrides: list[str],
+    ids: _core.NetworkIds | None,
+) -> list[int]:
+    """How many samples each peer of this process has, by peer, and 0 for the others; empty if the
+    handler does not say."""
+    if not handler.counts_samples:
+        return []
+    sections = json.loads(_core.configuration(os.fspath(config), overrides=overrides))
+    peers = int(sections["run"]["peers"])
+    samples = [0] * peers
+    for peer in range(peers) if ids is None else ids.ids:
+        if peer < peers:  # servers follow
+            count = handler.samples(peer)
+            if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+                raise _core.Error(
+                    f"samples: peer {peer} has {count!r}; a peer needs one sample at least, and "
+                    "their number is an int"
+                )
+            samples[peer] = count
+    return samples
 
 
 def overrides_for(

@@ -42,6 +42,7 @@ class Optimizer(PeerLoop, torch.optim.Optimizer):
     module     the model: tensors have its names then, and its buffers are seen
     buffers    floating-point buffers of `module`: "refuse" them, "keep" them at each peer, or
                "mix" them with the parameters
+    samples    how many samples this peer has, with data.weights = "samples"; a server has none
     settings   overrides of the file: {"run.rounds": 20} or ["run.rounds=20"]
     out        run folder; default: local.out, or runs/<run id>
     resume     "auto" restarts a process in its old run folder: all processes at the newest
@@ -56,9 +57,10 @@ class Optimizer(PeerLoop, torch.optim.Optimizer):
                process group that holds the model. Parameters that are DTensors need it
 
     The call returns when all neighbours are there. The parameters then are views of a row of the
-    runtime (those on another device than the CPU are copied), and change when step() has mixed
-    them. With run.init = "same", the default, all peers must start from the same parameters: seed
-    torch alike, or set run.init = "different".
+    runtime, a float32 array of shape (d,) with all d values of the peer (those on another device
+    than the CPU, and those of half precision, are copied), and change when step() has mixed them.
+    With run.init = "same", the default, all peers must start from the same parameters: seed torch
+    alike, or set run.init = "different".
 
     step() blocks while the algorithm waits for neighbours; other Python threads run meanwhile.
     After the last round, `finished` is true, and the parameters are ordinary tensors again.
@@ -92,6 +94,7 @@ class Optimizer(PeerLoop, torch.optim.Optimizer):
         *,
         module: torch.nn.Module | None = None,
         buffers: str = "refuse",
+        samples: int | None = None,
         settings: Settings = (),
         out: str | os.PathLike[str] | None = None,
         resume: str = "none",
@@ -105,7 +108,7 @@ class Optimizer(PeerLoop, torch.optim.Optimizer):
         self._steps_left = 0
         own_shard = shard_of(shard)
         check_peer(own_shard, peer)
-        handler = OneReplica(Replica(optimizer, module, buffers), state, own_shard)
+        handler = OneReplica(Replica(optimizer, module, buffers), state, own_shard, samples)
         self._join(handler, config, peer, settings, out, resume)
 
     def step(self, closure: Callable[[], Any] | None = None, *, loss: Any = None) -> Any:
@@ -140,6 +143,7 @@ class Optimizer(PeerLoop, torch.optim.Optimizer):
 
     @property
     def steps(self) -> int:
+        """Local steps of this peer so far, those before a checkpoint included."""
         return self._handler.steps
 
     def close(self) -> None:
@@ -215,7 +219,13 @@ class OneReplica(RequestHandler):
 
     saves_state = True
 
-    def __init__(self, replica: Replica, more: Sequence[Any], shard: Shard | None) -> None:
+    def __init__(
+        self,
+        replica: Replica,
+        more: Sequence[Any] = (),
+        shard: Shard | None = None,
+        samples: int | None = None,
+    ) -> None:
         for each in more:
             if not (hasattr(each, "state_dict") and hasattr(each, "load_state_dict")):
                 raise _core.Error(
@@ -224,12 +234,18 @@ class OneReplica(RequestHandler):
         for master in replica.masters:
             check_shard(master, shard)
         self.replica, self.more, self.shard = replica, more, shard
+        self._samples = samples
+        self.counts_samples = samples is not None
         self.steps = 0  # local steps of the peer
         self.linear_steps = replica.linear_steps
         self.has_buffers = replica.has_buffers
 
     def tensors(self) -> Tensors:
         return self.replica.tensors()
+
+    def samples(self, peer: int) -> int:
+        assert self._samples is not None
+        return self._samples
 
     def initial_bytes(self, peer: int) -> bytes:
         return self.replica.initial_bytes()

@@ -12,8 +12,8 @@ from gossamer.staging import Stager
 class Averager(average.Averager):
     """Averages tensors with those of the neighbours, in place: gossamer.Averager for PyTorch.
 
-    The tensors may be on any device, and may be parameters: `model.state_dict()` without integer
-    tensors, or `dict(model.named_parameters())`.
+    The tensors may be of any float dtype, shape and device, and may be parameters:
+    `model.state_dict()` without integer tensors, or `dict(model.named_parameters())`.
     """
 
     def close(self) -> None:

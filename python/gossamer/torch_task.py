@@ -21,9 +21,10 @@ class Task(RequestHandler):
                the peers, have a model and an optimizer too
     optimizer  optimizer(parameters) -> torch.optim.Optimizer
     batch      batch(peer, step) -> anything: batch `step` of the peer's own data
-    loss       loss(module, batch) -> scalar tensor
+    loss       loss(module, batch) -> tensor of shape (), of any float dtype
     evaluate   evaluate(module) -> (loss, accuracy) on test data; optional
     buffers    as of Optimizer
+    samples    samples(peer) -> int: how many samples a peer has, with data.weights = "samples"
     seed       torch's random numbers, such as those of dropout, begin anew for each batch from
                (seed, peer, step), so that they are the same wherever and whenever a peer is trained
     vmap       the gradients of all peers that are ready are computed in one call (torch.func.vmap)
@@ -55,6 +56,7 @@ class Task(RequestHandler):
         evaluate: Callable[[torch.nn.Module], Sequence[float]] | None = None,
         *,
         buffers: str = "refuse",
+        samples: Callable[[int], int] | None = None,
         seed: int = 0,
         vmap: bool = False,
     ) -> None:
@@ -63,7 +65,8 @@ class Task(RequestHandler):
         self._together = None if transforms is None else VmapGradients(loss, transforms)
         self._model, self._optimizer = model, optimizer
         self._batch, self._loss, self._evaluate = batch, loss, evaluate
-        self._buffers = buffers
+        self._buffers, self._samples = buffers, samples
+        self.counts_samples = samples is not None
         self._peers: dict[int, tuple[torch.nn.Module, Replica]] = {}
         _, first = self._peer(0)
         self._tensors = first.tensors()
@@ -79,6 +82,10 @@ class Task(RequestHandler):
 
     def initial_bytes(self, peer: int) -> bytes:
         return self._peer(peer)[1].initial_bytes()
+
+    def samples(self, peer: int) -> int:
+        assert self._samples is not None
+        return self._samples(peer)
 
     def serve(self, request: _core.Request) -> None:
         module, replica = self._peer(request.peer)

@@ -26,6 +26,8 @@ class Trainer(Protocol):
                                                and these three need; default False
         state(peer) -> bytes                   what the trainer keeps of a peer, for a checkpoint
         load_state(peer, state)                and the way back, when a run is resumed
+        samples(peer) -> int                   how many samples a peer has, with data.weights =
+                                               "samples"
         reset(peer)                            what update() keeps of a peer begins anew: in each
                                                round of fedavg, and when a peer joins again
 
@@ -59,6 +61,7 @@ class RequestHandler(ABC):
     """Carries out the requests of a run."""
 
     averages = False  # a step replaces the row by values to average
+    counts_samples = False  # samples() is known
     linear_steps = False
     has_buffers = False  # rows hold values that no gradient moves
     evaluates = False
@@ -71,6 +74,10 @@ class RequestHandler(ABC):
     @abstractmethod
     def initial_bytes(self, peer: int) -> bytes:
         """The initial parameters of a peer as float32, for their hash."""
+
+    def samples(self, peer: int) -> int:
+        """How many samples a peer has, if counts_samples."""
+        raise NotImplementedError
 
     @abstractmethod
     def serve(self, request: Request) -> None: ...
@@ -101,6 +108,7 @@ class ArrayHandler(RequestHandler):
             (name, [int(size) for size in shape]) for name, shape in trainer.tensors().items()
         ]
         self.evaluates = hasattr(trainer, "evaluate")
+        self.counts_samples = hasattr(trainer, "samples")
         self.linear_steps = bool(getattr(trainer, "linear_steps", False))
         self.saves_state = hasattr(trainer, "state") and hasattr(trainer, "load_state")
         self._length = sum(int(numpy.prod(shape, dtype=numpy.int64)) for _, shape in self._tensors)
@@ -110,6 +118,9 @@ class ArrayHandler(RequestHandler):
 
     def initial_bytes(self, peer: int) -> bytes:
         return bytes(self._checked("initial", self._trainer.initial(peer)).tobytes())
+
+    def samples(self, peer: int) -> int:
+        return self._trainer.samples(peer)  # type: ignore[attr-defined,no-any-return]
 
     def serve(self, request: Request) -> None:
         if request.operation == "save":

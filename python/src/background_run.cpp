@@ -1,14 +1,37 @@
 #include "background_run.hpp"
 
+#include <fmt/format.h>
+
 #include <cstdlib>
 #include <thread>
 #include <utility>
 
 #include "external_workload.hpp"
+#include "gossip/algorithm.hpp"
 #include "peer/runtime/network_run.hpp"
 #include "peer/setup/hosted_ids.hpp"
 
 namespace gossamer::python {
+namespace {
+
+/// What is asked of the program in a run with data.weights = samples.
+Result<DataWeighing> weighing_of(const peer::Config& config,
+                                 const std::vector<std::uint64_t>& samples) {
+  DataWeighing weighing;
+  if (config.shards.weights == "peers" || samples.empty()) return weighing;
+  GOSSAMER_TRY(const auto algorithm,
+               gossip::make_algorithm(config.algorithm.kind, config.algorithm.values));
+  weighing.gradients = algorithm->requirements().data_weights != gossip::DataWeights::models;
+  for (std::size_t peer = 0; peer < samples.size(); ++peer) {
+    if (samples[peer] > 0 && !train::is_shard_size(samples[peer]))
+      return invalid_error(fmt::format("samples: {} of peer {} are more than a shard can have",
+                                       samples[peer], peer));
+    weighing.shards.push_back({samples[peer], {}, {}});
+  }
+  return weighing;
+}
+
+}  // namespace
 
 Result<peer::Setup> make_task_setup(BackgroundRunRequest request, Handoff& handoff) {
   GOSSAMER_TRY(peer::Config config, peer::load_config(request.config, request.overrides));
@@ -18,7 +41,10 @@ Result<peer::Setup> make_task_setup(BackgroundRunRequest request, Handoff& hando
   request.spec.external_optimizer = true;
   request.spec.divergence_advice = "a smaller learning rate usually helps";
   GOSSAMER_TRY(const int nodes, peer::node_count(config));
-  auto workload = std::make_shared<ExternalWorkload>(std::move(request.spec), nodes, handoff);
+  GOSSAMER_TRY(DataWeighing weighing, weighing_of(config, request.samples));
+  auto workload = std::make_shared<ExternalWorkload>(std::move(request.spec), nodes, handoff,
+                                                     std::move(weighing));
+  if (!networked) workload->agree(workload->own_shards());
   if (!networked) return peer::make_setup(std::move(config), {}, std::move(workload));
   const peer::Environment environment = [](const char* name) { return std::getenv(name); };
   return peer::make_network_setup(std::move(config), request.ids.ids, environment,

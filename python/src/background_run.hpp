@@ -4,6 +4,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -28,7 +29,8 @@ struct BackgroundRunRequest {
   peer::NetworkIds ids;  ///< of the peers of this process; none: a simulation of all nodes
   std::string resume = "none";
   peer::WorkloadSpec spec;
-  bool shows_progress = false;  ///< on stderr, as the program does
+  std::vector<std::uint64_t> samples;  ///< of each peer; 0: of another process; none: not known
+  bool shows_progress = false;         ///< on stderr, as the program does
   std::string initial_hash;  ///< of the initial parameters, which are compared if run.init is same
 };
 

@@ -87,7 +87,42 @@ void ExternalWorkload::run(gossip::TrainOperation operation,
   }
 }
 
+void ExternalWorkload::agree(const peer::Shards& shards) {
+  double samples = 0;
+  for (const train::ShardSummary& shard : shards) samples += static_cast<double>(shard.samples);
+  weights_.clear();
+  for (const train::ShardSummary& shard : shards)
+    weights_.push_back(static_cast<double>(shard.samples) * static_cast<double>(shards.size()) /
+                       samples);
+}
+
 void ExternalWorkload::train(Operation operation, std::span<gossip::TrainRequest* const> requests) {
+  const bool weighs = !weights_.empty() && weighing_.gradients;
+  if (operation == Operation::local_steps && weighs) return train_weighed(requests);
+  serve_all(operation, requests);
+  if (operation != Operation::gradient || !weighs) return;
+  for (const gossip::TrainRequest* request : requests)
+    for (float& value : request->gradient)
+      value *= static_cast<float>(data_weight(request->shard_of));
+}
+
+// Step by step, so that gradients can be multiplied before the program's optimizer has them.
+void ExternalWorkload::train_weighed(std::span<gossip::TrainRequest* const> requests) {
+  std::vector<gossip::TrainRequest> steps;
+  for (const gossip::TrainRequest* request : requests) steps.push_back(*request);
+  std::vector<gossip::TrainRequest*> pointers;
+  for (gossip::TrainRequest& step : steps) pointers.push_back(&step);
+  const int count = steps.front().steps;  // the same for all
+  for (gossip::TrainRequest& step : steps) step.steps = 1;
+  for (int k = 0; k < count; ++k) {
+    train(Operation::gradient, pointers);
+    train(Operation::update, pointers);
+    for (gossip::TrainRequest& step : steps) ++step.step;
+  }
+}
+
+void ExternalWorkload::serve_all(Operation operation,
+                                 std::span<gossip::TrainRequest* const> requests) {
   std::vector<Request> batch;
   for (const gossip::TrainRequest* request : requests) {
     Request& item = batch.emplace_back();

@@ -9,14 +9,21 @@
 
 namespace gossamer::python {
 
+/// data.weights = samples: the peers' losses are weighed as their samples.
+struct DataWeighing {
+  peer::Shards shards;    ///< of this process, and 0 samples for the others; none: no weights
+  bool gradients = true;  ///< gradients are multiplied by the weight; false: the algorithm does it
+};
+
 /// Every operation goes to the program through the handoff. The losses that it reports are summed
 /// here, by peer.
 class ExternalWorkload final : public peer::Workload, private gossip::Trainer {
  public:
   /// `nodes`: of the whole run, servers included. The handoff outlives the workload.
-  ExternalWorkload(peer::WorkloadSpec spec, int nodes, Handoff& handoff)
+  ExternalWorkload(peer::WorkloadSpec spec, int nodes, Handoff& handoff, DataWeighing weighing)
       : spec_(std::move(spec)),
         handoff_(handoff),
+        weighing_(std::move(weighing)),
         losses_(static_cast<std::size_t>(nodes)),
         rates_(static_cast<std::size_t>(nodes)) {}
 
@@ -32,6 +39,8 @@ class ExternalWorkload final : public peer::Workload, private gossip::Trainer {
   }
   std::string save_state(int peer) override;
   void restore_state(int peer, std::string state) override;
+  peer::Shards own_shards() const override { return weighing_.shards; }
+  void agree(const peer::Shards& shards) override;
   std::string data_hash() const override { return {}; }  // the data stay where they are
   void set_one_at_a_time(bool) override {}               // they are served one by one anyway
 
@@ -42,6 +51,9 @@ class ExternalWorkload final : public peer::Workload, private gossip::Trainer {
     return rates_[static_cast<std::size_t>(peer)];
   }
   bool keeps_state() const override { return true; }
+  double data_weight(int peer) const override {
+    return weights_.empty() ? 1 : weights_[static_cast<std::size_t>(peer)];
+  }
   // Configurations that ask for them are refused.
   std::size_t shard_size(int) const override { return 1; }
   std::uint64_t batches_per_epoch(int) const override { return 1; }
@@ -49,10 +61,14 @@ class ExternalWorkload final : public peer::Workload, private gossip::Trainer {
   Request serve_alone(Request request) const;
   void take_losses(std::span<gossip::TrainRequest* const> requests);
   void train(Operation operation, std::span<gossip::TrainRequest* const> requests);
+  void train_weighed(std::span<gossip::TrainRequest* const> requests);
+  void serve_all(Operation operation, std::span<gossip::TrainRequest* const> requests);
   void take_whole_rows(const gossip::TrainRequest& request, Request& item) const;
 
   peer::WorkloadSpec spec_;
   Handoff& handoff_;
+  DataWeighing weighing_;
+  std::vector<double> weights_;  ///< by peer, mean 1; once all shards are known
   std::vector<peer::LossSum> losses_;
   std::vector<double> rates_;  ///< of the last step
 };

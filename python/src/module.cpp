@@ -317,12 +317,13 @@ void bind_request_function(nb::module_& module, const char* name, Use use) {
       name,
       [use](const std::string& config, const std::vector<std::string>& overrides,
             const peer::NetworkIds* ids, const Tensors& tensors, bool averages, bool linear_steps,
-            bool has_buffers, bool evaluates, bool saves_state, const std::string& initial_hash,
-            const std::string& resume, bool shows_progress) {
+            bool has_buffers, const std::vector<std::uint64_t>& samples, bool evaluates,
+            bool saves_state, const std::string& initial_hash, const std::string& resume,
+            bool shows_progress) {
         BackgroundRunRequest request{
-            config,      overrides,        ids == nullptr ? peer::NetworkIds() : *ids,
-            resume,      spec_of(tensors), shows_progress,
-            initial_hash};
+            config,         overrides,        ids == nullptr ? peer::NetworkIds() : *ids,
+            resume,         spec_of(tensors), samples,
+            shows_progress, initial_hash};
         request.spec.averages = averages;
         request.spec.linear_steps = linear_steps;
         request.spec.has_buffers = has_buffers;
@@ -332,8 +333,8 @@ void bind_request_function(nb::module_& module, const char* name, Use use) {
       },
       nb::arg("config"), nb::kw_only(), nb::arg("overrides"), nb::arg("ids").none(),
       nb::arg("tensors"), nb::arg("averages"), nb::arg("linear_steps"), nb::arg("has_buffers"),
-      nb::arg("evaluates"), nb::arg("saves_state"), nb::arg("initial_hash"), nb::arg("resume"),
-      nb::arg("shows_progress"), nb::rv_policy::take_ownership);
+      nb::arg("samples"), nb::arg("evaluates"), nb::arg("saves_state"), nb::arg("initial_hash"),
+      nb::arg("resume"), nb::arg("shows_progress"), nb::rv_policy::take_ownership);
 }
 
 /// gossamer.Error. Errors that Python code raises have the exit code of the class.

@@ -12,7 +12,7 @@ import pytest
 import torch
 from conftest import Configure
 from process_test_util import Processes, Program, ReservedPort, wait_until
-from tasks import NumpySoftmax, batch_of, loss_of, sgd, torch_task
+from tasks import NumpySoftmax, batch_of, loss_of, sgd, softmax, torch_task
 
 
 def final_hash(program: Path, folder: Path) -> str:
@@ -48,6 +48,57 @@ def test_a_task_and_a_loop_over_tcp_end_with_the_bits_of_the_simulation(
     for each in started:
         assert each.result()
     assert final_hash(program, tmp_path / "tcp") == simulated["final_hash"]
+
+
+def test_weights_of_samples_over_tcp_have_the_bits_of_the_simulation(
+    configure: Configure, processes: Processes, program: Path, tmp_path: Path
+) -> None:
+    """Each program knows how many samples it has itself."""
+    settings = {"data.weights": "samples", "algorithm.local_steps": 2}
+    task = gossip.Task(softmax, sgd, batch_of, loss_of, samples=lambda peer: 100 * (peer + 1))
+    config = configure(3, 20)
+    simulated = gossamer.run(config, task, settings=settings, out=tmp_path / "simulated")
+    overrides = [f"{key}={value}" for key, value in settings.items()]
+    started = [
+        processes.start(
+            "loop.py", config, peer, tmp_path / "tcp", f"samples={100 * (peer + 1)}", *overrides
+        )
+        for peer in range(3)
+    ]
+    for each in started:
+        assert each.result()
+    assert final_hash(program, tmp_path / "tcp") == simulated["final_hash"]
+
+
+def test_an_asynchronous_server_over_tcp(
+    configure: Configure, processes: Processes, program: Path, tmp_path: Path
+) -> None:
+    config = configure(2, 20)
+    kind = "algorithm.kind=async_server"
+    started = [processes.start("loop.py", config, node, tmp_path / "out", kind) for node in (0, 1)]
+    server = processes.start("task_peer.py", config, 2, tmp_path / "out", "torch", kind)
+    assert [each.result()["steps"] for each in started] == [20, 20]
+    assert server.result()["reason"] == "finished"
+    assert final_hash(program, tmp_path / "out")
+
+
+@pytest.mark.parametrize("interrupted", [False, True])
+def test_control_c_ends_a_step_that_waits_for_a_late_neighbour(
+    configure: Configure, processes: Processes, tmp_path: Path, interrupted: bool
+) -> None:
+    config = configure(2, 20)
+    late = processes.start("loop.py", config, 1, tmp_path / "out", "pause=5")
+    waiting = processes.start("loop.py", config, 0, tmp_path / "out")
+    late.wait_for("paused")
+    waiting.wait_for("step 5")
+    if interrupted:
+        waiting.process.send_signal(signal.SIGINT)
+        assert waiting.wait() != 0
+        assert "KeyboardInterrupt" in waiting.output
+    late.tell()
+    assert late.result()["steps"] == 20
+    if not interrupted:
+        assert waiting.result()["steps"] == 20
 
 
 @pytest.mark.parametrize(

@@ -178,6 +178,16 @@ def test_a_parameter_without_gradient_stays(wrap: Wrap) -> None:
     assert torch.equal(used, torch.full((2,), 0.5)) and torch.equal(unused, torch.ones(3))
 
 
+def test_what_no_step_can_be_taken_with_is_refused_before_the_program_joins(wrap: Wrap) -> None:
+    with pytest.raises(gossamer.Error, match="LBFGS computes the loss several times a step"):
+        wrap(torch.optim.LBFGS(network().parameters()))
+    with pytest.raises(gossamer.Error, match="optimizer: Sequential is no optimizer of torch"):
+        wrap(network())
+    without_values = torch.nn.Parameter(torch.empty(3, device="meta"))
+    with pytest.raises(gossamer.Error, match=r"parameter 0\.0 is on the device meta, and has no"):
+        wrap(torch.optim.SGD([without_values], lr=0.1))
+
+
 def test_a_skipped_batch_is_no_step(wrap: Wrap) -> None:
     model = network()
     optimizer = wrap(torch.optim.SGD(model.parameters(), lr=0.1), rounds=1, check_gradients=True)

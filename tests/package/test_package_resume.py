@@ -14,7 +14,7 @@ import torch
 from conftest import Configure
 from gossamer.replica import Replica, from_bytes, to_bytes
 from process_test_util import Processes
-from tasks import NumpySoftmax, batch_of, loss_of, sgd, softmax, torch_task
+from tasks import NumpySoftmax, accuracy_of, batch_of, loss_of, sgd, softmax, torch_task
 from test_package_network import final_hash
 
 CHECKPOINTS = {"checkpoint.every": 5}
@@ -98,6 +98,38 @@ def test_a_resumed_simulation_equals_one_never_stopped(
         for number in (15, 20)
         for suffix in ("json", "safetensors", "state")
     ]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"algorithm.kind": "server"},
+        {"algorithm.kind": "server", "algorithm.servers": 2},
+        {"algorithm.kind": "fedavg", "algorithm.local_steps": 2, "algorithm.fraction": 0.5},
+    ],
+    ids=["server", "servers", "fedavg"],
+)
+def test_a_server_resumes_with_the_state_of_its_optimizer(
+    configure: Configure, tmp_path: Path, settings: dict[str, object]
+) -> None:
+    def task(stop: int = -1) -> Any:
+        def batch(peer: int, step: int) -> tuple[torch.Tensor, torch.Tensor]:
+            if (peer, step) == (0, stop):
+                raise Stop
+            return batch_of(peer, step)
+
+        linear = settings["algorithm.kind"] == "fedavg"  # needs SGD
+        return gossip.Task(
+            softmax, sgd if linear else torch.optim.Adam, batch, loss_of, accuracy_of
+        )
+
+    config, settings = configure(4, 20), CHECKPOINTS | settings
+    whole = gossamer.run(config, task(), settings=settings, out=tmp_path / "whole")
+    with pytest.raises(Stop):
+        gossamer.run(config, task(13), settings=settings, out=tmp_path / "stopped")
+    out = tmp_path / "stopped"
+    resumed = gossamer.run(config, task(), settings=settings, out=out, resume="auto")
+    assert resumed["final_hash"] == whole["final_hash"]
 
 
 def test_half_precision_resumes_with_the_precision_of_its_masters(

@@ -39,6 +39,9 @@ def native(program: Path, out: Path, *settings: str) -> dict[str, np.ndarray]:
         ("async_server", {"algorithm.servers": 2}),
         ("fedavg", {"algorithm.local_steps": 3, "algorithm.fraction": 0.5}),
         ("fedavg", {"algorithm.local_steps": 2, "algorithm.prox": 0.1}),
+        ("dpsgd", {"data.weights": "samples", "algorithm.local_steps": 3}),
+        ("gradient_tracking", {"data.weights": "samples"}),
+        ("fedavg", {"data.weights": "samples", "algorithm.local_steps": 3}),
     ],
     ids=lambda value: "-".join(map(str, value.values())) if isinstance(value, dict) else value,
 )
@@ -61,7 +64,12 @@ def test_softmax_on_digits_as_the_native_model(
         return module
 
     task = gossamer.torch.Task(
-        model, lambda parameters: sgd(parameters, momentum), batch_of, loss_of, accuracy_of
+        model,
+        lambda parameters: sgd(parameters, momentum),
+        batch_of,
+        loss_of,
+        accuracy_of,
+        samples=lambda peer: len(digits.shards(4)[peer]),  # 360 and 359: weights of 1 ± 0.0007
     )
     summary = gossamer.run(configure(4, 100), task, settings=settings, out=tmp_path / "torch")
     found = digits.read_tensors(tmp_path / "torch" / "final-0.safetensors")
@@ -122,7 +130,8 @@ def test_virtual_network_faults_and_log_are_those_of_native_runs(
         ({"data.kind": "quadratic"}, "data.kind: has no effect with model.kind = external"),
         ({"checkpoint.every": 5}, "checkpoint.every: a checkpoint would lack the task's own state"),
         ({"run.round": 5}, "run.round: unknown"),
-        ({"data.weights": "samples"}, "data.weights: has no effect with model.kind = external"),
+        ({"data.weights": "samples"}, "data.weights: the program does not say how many samples"),
+        ({"data.batch": 8}, "data.batch: has no effect with model.kind = external"),
     ],
 )
 def test_a_configuration_that_cannot_run_is_refused(
@@ -139,7 +148,61 @@ def test_exact_methods_ask_for_sgd(configure: Configure) -> None:
         gossamer.run(configure(), task, settings=settings)
 
 
-def test_servers_refuse_buffers_that_are_mixed(configure: Configure) -> None:
+@pytest.mark.parametrize("samples", [0, -3, 2.5, True, "many", 2**63], ids=str)
+def test_samples_are_a_number_of_samples(configure: Configure, samples: object) -> None:
+    task = gossamer.torch.Task(softmax, sgd, batch_of, loss_of, samples=lambda peer: samples)
+    with pytest.raises(gossamer.Error, match="samples: (peer 0 has|.* are more than a shard)"):
+        gossamer.run(configure(), task, settings={"data.weights": "samples"})
+
+
+def test_weights_of_samples_ask_for_sgd_and_for_the_mean(configure: Configure) -> None:
+    def refusal(optimizer: object, **settings: object) -> str:
+        task = gossamer.torch.Task(
+            softmax, optimizer, batch_of, loss_of, samples=lambda peer: peer + 1
+        )
+        named = {key.replace("_", "."): value for key, value in settings.items()}
+        with pytest.raises(gossamer.Error) as error:
+            gossamer.run(configure(), task, settings={"data.weights": "samples", **named})
+        return str(error.value)
+
+    assert "the steps of the program's optimizer do not depend on; use SGD" in refusal(
+        torch.optim.Adam
+    )
+    assert "mixing.rule = median does not prevent" in refusal(sgd, mixing_rule="median")
+
+
+def test_samples_weigh_the_peers_in_the_objective(configure: Configure, tmp_path: Path) -> None:
+    class Mean:
+        """f_i(x) = |x − i|²/2, whose weighted minimum is the mean over samples."""
+
+        linear_steps = True
+
+        def tensors(self) -> dict[str, tuple[int, ...]]:
+            return {"x": (3,)}
+
+        def initial(self, peer: int) -> np.ndarray:
+            return np.zeros(3, np.float32)
+
+        def gradient(self, peer: int, step: int, values: np.ndarray) -> tuple[float, np.ndarray]:
+            return 0.5, values - np.float32(peer)
+
+        def update(
+            self, peer: int, step: int, values: np.ndarray, gradient: np.ndarray
+        ) -> np.ndarray:
+            return values - np.float32(0.1) * gradient
+
+        def samples(self, peer: int) -> int:
+            return 10 * (peer + 1)
+
+    for kind in ("gradient_tracking", "allreduce", "server"):
+        settings = {"algorithm.kind": kind, "data.weights": "samples"}
+        gossamer.run(configure(4, 300), Mean(), settings=settings, out=tmp_path / kind)
+        values = digits.read_tensors(tmp_path / kind / "final-0.safetensors").values()
+        for each in values:
+            assert each == pytest.approx((0 * 1 + 1 * 2 + 2 * 3 + 3 * 4) / 10, abs=1e-4)
+
+
+def test_servers_refuse_buffers_that_are_mixed(configure: Configure, tmp_path: Path) -> None:
     def model(peer: int) -> torch.nn.Module:
         return torch.nn.Sequential(softmax(peer), torch.nn.BatchNorm1d(10))
 
@@ -149,7 +212,8 @@ def test_servers_refuse_buffers_that_are_mixed(configure: Configure) -> None:
     settings = {"algorithm.kind": "server"}
     with pytest.raises(gossamer.Error, match="buffers: 'server' sends gradients, and buffers have"):
         gossamer.run(configure(), task("mix"), settings=settings)
-    assert gossamer.run(configure(), task("keep"), settings=settings)["final"]
+    kept = gossamer.run(configure(), task("keep"), settings=settings, out=tmp_path / "out")
+    assert kept["final"]
 
 
 def test_clients_begin_each_round_with_a_new_optimizer(

@@ -106,6 +106,26 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 @pytest.mark.parametrize(
+    "settings",
+    [
+        {"algorithm.kind": "server", "algorithm.servers": 2},
+        {"algorithm.kind": "fedavg", "algorithm.local_steps": 2},
+        {"data.weights": "samples", "algorithm.local_steps": 2},
+    ],
+    ids=["server", "fedavg", "samples"],
+)
+def test_servers_and_weights_with_peers_that_are_trained_together(
+    runs: Runs, calls: list[int], settings: dict[str, Any]
+) -> None:
+    options = {"samples": lambda peer: 100 + peer}
+    _, alone = runs.run(task(softmax, vmap=False, **options), settings=settings)
+    _, together = runs.run(task(softmax, **options), settings=settings)
+    assert calls and set(calls) == {PEERS}
+    for name, values in alone.items():
+        assert np.abs(together[name] - values).max() <= 1e-4, name
+
+
+@pytest.mark.parametrize(
     ("make", "more"),
     [
         (Convolutions, {}),

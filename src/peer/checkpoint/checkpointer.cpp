@@ -62,9 +62,9 @@ Status Checkpointer::add(NodeSnapshot& node, PendingCheckpoint& pending) {
   for (const StateTensor& tensor : state_tensors(setup_, node.state.node))
     GOSSAMER_TRY_STATUS(pending.writer->add(
         tensor.name, rows.rows()[tensor.row].subspan(tensor.first, tensor.length)));
-  if (const int peer = node.state.node; setup_.trains() && !setup_.is_server(peer)) {
-    node.state.metrics.loss = setup_.workload->loss_sum(peer);
-    if (const std::string bytes = setup_.workload->save_state(peer); !bytes.empty()) {
+  if (const int id = node.state.node; setup_.trains()) {
+    if (!setup_.is_server(id)) node.state.metrics.loss = setup_.workload->loss_sum(id);
+    if (const std::string bytes = setup_.workload->save_state(id); !bytes.empty()) {
       GOSSAMER_TRY(node.state.program, pending.writer->add_state(bytes));
     }
   }

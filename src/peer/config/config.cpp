@@ -231,7 +231,7 @@ Result<SectionValues> read_values(const Section& section, const RawSection& raw)
 }
 
 /// The program that brings a model also brings data and optimizer: a setting of ours for them would
-/// have no effect.
+/// have no effect, but for the weights of the peers' data, whose sizes the program states.
 Status check_unused(const Section& section, const SectionValues& values) {
   const auto fault = [&section](const std::string& key) {
     return invalid_error(
@@ -245,7 +245,8 @@ Status check_unused(const Section& section, const SectionValues& values) {
     if (kind.name == values.kind)
       specs.insert(specs.end(), kind.parameters.begin(), kind.parameters.end());
   for (const ParameterSpec& spec : specs)
-    if (values.all.at(spec.name) != spec.default_value) return fault(spec.name);
+    if (spec.name != "weights" && values.all.at(spec.name) != spec.default_value)
+      return fault(spec.name);
   return {};
 }
 

@@ -88,15 +88,15 @@ Status Host::restore(gossip::PeerEngine& engine, gossip::Round round,
   }
   engine.restore({round, state.steps, state.counters});
   engine.node().set_times(state.metrics.times);
-  if (setup_.trains() && !engine.node().is_server())
-    GOSSAMER_TRY_STATUS(restore_workload(engine, saved));
+  if (setup_.trains()) GOSSAMER_TRY_STATUS(restore_workload(engine, saved));
   log_.restore(engine.id(), state.metrics);
   return {};
 }
 
 Status Host::restore_workload(gossip::PeerEngine& engine, const SavedStates::Node& saved) {
   const NodeState& state = saved.state;
-  setup_.workload->set_loss_sum(engine.id(), state.metrics.loss, engine.node().x().data());
+  if (!engine.node().is_server())
+    setup_.workload->set_loss_sum(engine.id(), state.metrics.loss, engine.node().x().data());
   if (!state.program) return {};
   GOSSAMER_TRY(std::string bytes, read_program_state(state_path(saved.tensors), *state.program));
   setup_.workload->restore_state(engine.id(), std::move(bytes));

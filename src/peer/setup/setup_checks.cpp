@@ -173,6 +173,11 @@ Status check_external(const Setup& setup, const Workload* external) {
         "algorithm.local_steps: '{}' would count passes over a peer's data, whose size only the "
         "program knows; set algorithm.local_steps to a number of steps",
         name));
+  if (config.shards.weights != "peers" && external->own_shards().empty())
+    return invalid_error(
+        "data.weights: the program does not say how many samples each peer has: give samples (of "
+        "gossamer.torch.Optimizer or Task, or a method of the trainer), or set data.weights = "
+        "peers");
   if (needs.sends_gradients && external->spec().has_buffers)
     return invalid_error(
         fmt::format("buffers: '{}' sends gradients, and buffers have none, so they cannot be "
@@ -192,6 +197,13 @@ Status check_external(const Setup& setup, const Workload* external) {
   return {};
 }
 
+/// In messages.
+std::string optimizer_name(const Setup& setup) {
+  return setup.workload->spec().external_optimizer
+             ? std::string("the program's optimizer")
+             : fmt::format("'{}'", to_string(setup.config.resolved.at("optimizer").at("kind")));
+}
+
 Status check_optimizer(const Setup& setup) {
   const WorkloadSpec& spec = setup.workload->spec();
   if (setup.config.optimizer.rule.kind == gpu::UpdateRule::Kind::muon && !spec.external_optimizer &&
@@ -202,21 +214,22 @@ Status check_optimizer(const Setup& setup) {
         "without servers (allreduce, diloco)",
         setup.config.algorithm.kind));
   if (!setup.algorithm->requirements().linear_steps || spec.linear_steps) return {};
-  const std::string optimizer =
-      spec.external_optimizer
-          ? std::string("the program's optimizer")
-          : fmt::format("'{}'", to_string(setup.config.resolved.at("optimizer").at("kind")));
   return invalid_error(
       fmt::format("optimizer.kind: '{}' needs steps that are linear in the gradient, and the "
                   "steps of {} are not; {}, or choose an algorithm that "
                   "works with any optimizer (gradient_tracking, allreduce)",
-                  setup.config.algorithm.kind, optimizer,
+                  setup.config.algorithm.kind, optimizer_name(setup),
                   spec.external_optimizer ? "use SGD" : "set optimizer.kind = sgd"));
+}
+
+/// Each peer has the data that its own process reads.
+bool has_own_data(const Setup& setup) {
+  return setup.config.shards.partition == "own" || setup.config.model.kind == kExternalModel;
 }
 
 Status check_open_data(const Setup& setup) {
   const Config& config = setup.config;
-  if (!config.run.open || config.shards.partition != "own") return {};
+  if (!config.run.open || !has_own_data(setup)) return {};
   if (setup.workload->standardised_features() > 0)
     return invalid_error(
         "run.open: own data are scaled by the values of all peers, and those of a newcomer are not "
@@ -236,11 +249,12 @@ Status check_data_weights(const Setup& setup) {
   if (!spec.linear_steps && needs.data_weights == gossip::DataWeights::own_gradients)
     return invalid_error(fmt::format(
         "data.weights: with samples, the gradients of a peer are multiplied by its weight, which "
-        "the steps of '{}' do not depend on; set optimizer.kind = sgd, data.weights = peers, or "
+        "the steps of {} do not depend on; {} data.weights = peers, or "
         "choose an algorithm whose steps are with means of the peers' gradients "
         "(gradient_tracking, allreduce)",
-        to_string(config.resolved.at("optimizer").at("kind"))));
-  if (config.shards.partition == "own" && !setup.rule.is_mean())
+        optimizer_name(setup),
+        spec.external_optimizer ? "use SGD, set" : "set optimizer.kind = sgd,"));
+  if (has_own_data(setup) && !setup.rule.is_mean())
     return invalid_error(fmt::format(
         "data.weights: with own data each peer states the size of its shard, and one that states "
         "a huge size takes the weight of all others, which mixing.rule = {} does not prevent; set "

@@ -2,7 +2,7 @@
 
 Prints a line for each step, and at the end a JSON object. Options: fail=7 raises an exception in
 step 7, fail=exit calls sys.exit, nan=7 makes a gradient NaN, checked=1 checks gradients, pause=7
-waits for a line on standard input before step 7; init=3 seeds the model; resume=auto.
+waits for a line on standard input before step 7; init=3 seeds the model; resume=auto; samples=9.
 """
 
 import json
@@ -32,6 +32,7 @@ optimizer = gossip.Optimizer(
     settings=settings,
     out=out,
     module=model,
+    samples=int(options["samples"]) if "samples" in options else None,
     resume=options.get("resume", "none"),
     check_gradients="checked" in options,
 )
