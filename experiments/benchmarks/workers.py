@@ -34,8 +34,8 @@ def start(binary: Path, verb: str, out: Path, settings: dict[str, Any], *options
     return subprocess.Popen(command, stdout=subprocess.DEVNULL)
 
 
-def wait(processes: list[Any]) -> float:
-    """Waits for all. Returns the largest peak memory, in MiB."""
+def wait(processes: list[Any]) -> list[float]:
+    """Waits for all. Returns the peak memory of each, in MiB."""
     peaks = []
     for process in processes:
         _, status, usage = os.wait4(process.pid, 0)
@@ -43,7 +43,7 @@ def wait(processes: list[Any]) -> float:
         peaks.append(usage.ru_maxrss * 1024 / MIB)
     if any(process.returncode != 0 for process in processes):
         sys.exit("workers.py: a process failed; its message is above")
-    return max(peaks)
+    return peaks
 
 
 def seconds(log: Path) -> float:
@@ -66,7 +66,7 @@ def train(
         start(binary, "peer", folder, settings, "--id", f"0.{worker}" if workers > 1 else "0")
         for worker in range(workers)
     ]
-    peak = wait(processes)
+    peak = max(wait(processes))
     logs = folder.glob("**/log-0.jsonl")
     return max(seconds(log) for log in logs), peak
 

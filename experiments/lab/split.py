@@ -18,10 +18,23 @@ from lab.predictions import Predictions
 from lab.style import INK, WIDTH_INCHES, series_style
 
 
+@dataclass(frozen=True, order=True)
+class Shape:
+    """How a number of workers is divided: into replicas of stages, each of as many slices."""
+
+    parts: int  # workers of a replica, stages × slices
+    slices: int
+    replicas: int
+
+    @property
+    def label(self) -> str:
+        numbers = [self.replicas, self.parts // self.slices]
+        return " × ".join(map(str, numbers + [self.slices] * (self.slices > 1)))
+
+
 @dataclass(frozen=True)
 class Point:
-    replicas: int
-    layers: int  # parts of the model, each held by a worker
+    shape: Shape
     measured: float  # seconds, the mean over the seeds
     predicted: float | None
 
@@ -32,7 +45,7 @@ def split_points(
     targets: Mapping[str, Target],
     predictions: Predictions,
 ) -> dict[str, list[Point]]:
-    """The points of each facet, by number of parts.
+    """The points of each facet, by shape.
 
     Empty unless the conditions cut models differently over the same number of workers, in virtual
     time. A condition that does not reach the target in every seed has no point.
@@ -40,7 +53,7 @@ def split_points(
     if not all(condition.has_virtual_time for condition in conditions):
         return {}
     shapes = {_shape(condition) for condition in conditions}
-    if len(shapes) < 2 or len({replicas * layers for replicas, layers in shapes}) > 1:
+    if len(shapes) < 2 or len({shape.replicas * shape.parts for shape in shapes}) > 1:
         return {}
     facets: dict[str, list[Point]] = {}
     for condition in conditions:
@@ -57,14 +70,14 @@ def split_points(
         ]
         facets.setdefault(condition.facet, []).append(
             Point(
-                *_shape(condition),
+                _shape(condition),
                 float(np.mean(seconds)),
                 float(np.mean(predicted)) if len(predicted) == len(seconds) else None,
             )
         )
     for points in facets.values():
-        points.sort(key=lambda point: point.layers)
-        if len({point.layers for point in points}) < len(points):
+        points.sort(key=lambda point: point.shape)
+        if len({point.shape for point in points}) < len(points):
             return {}  # the conditions differ in more than the shape
     return facets
 
@@ -74,10 +87,10 @@ def split_figure(facets: dict[str, list[Point]]) -> ReportFigure:
     styles: Styles = {name: series_style(i) for i, name in enumerate(names)}
     figure = Figure(figsize=(WIDTH_INCHES, 3.6), layout="constrained")
     axes = figure.subplots()
-    layers = sorted({point.layers for points in facets.values() for point in points})
-    workers = next(point.replicas * point.layers for points in facets.values() for point in points)
+    shapes = sorted({point.shape for points in facets.values() for point in points})
+    workers = shapes[0].replicas * shapes[0].parts
     for name, points in zip(names, facets.values(), strict=True):
-        x = np.array([layers.index(point.layers) for point in points], dtype=float)
+        x = np.array([shapes.index(point.shape) for point in points], dtype=float)
         style = styles[name]
         axes.plot(
             x,
@@ -109,14 +122,14 @@ def split_figure(facets: dict[str, list[Point]]) -> ReportFigure:
                 fontsize=8,
                 color=INK,
             )
-    axes.set_xticks(range(len(layers)), [f"{workers // each} × {each}" for each in layers])
-    axes.set_xlim(-0.4, len(layers) - 0.4)
+    axes.set_xticks(range(len(shapes)), [shape.label for shape in shapes])
+    axes.set_xlim(-0.4, len(shapes) - 0.4)
     axes.set_yscale("log")
     axes.yaxis.set_minor_locator(NullLocator())
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: number_text(value)))
     axes.margins(y=0.15)
     axes.set(
-        xlabel="replicas × parts of the model",
+        xlabel="replicas × stages" + " × slices" * any(shape.slices > 1 for shape in shapes),
         ylabel="virtual seconds to the target",
     )
     title = f"{workers} workers, as replicas and as parts of the model"
@@ -129,10 +142,9 @@ def split_figure(facets: dict[str, list[Point]]) -> ReportFigure:
     return ReportFigure("split", title, caption, figure)
 
 
-def _shape(condition: Condition) -> tuple[int, int]:
-    """The replicas of a condition, and the parts that each is cut into."""
+def _shape(condition: Condition) -> Shape:
     config = condition.runs[0].summary.get("config", {})
-    return (
-        int(config.get("run", {}).get("peers", condition.topology["peers"])),
-        int(config.get("split", {}).get("layers", 1)),
-    )
+    split = config.get("split", {})
+    slices = int(split.get("parameters", 1))
+    replicas = int(config.get("run", {}).get("peers", condition.topology["peers"]))
+    return Shape(int(split.get("layers", 1)) * slices, slices, replicas)

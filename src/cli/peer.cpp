@@ -94,6 +94,9 @@ Result<int> run_worker(const PeerCommand& command, const Config& config, const W
   request.offered = [&](const std::vector<gossip::Round>& rounds) {
     return rounds_of_replica(worker, config.model.split.workers(), *links, rounds);
   };
+  request.name_of = [part = worker.part](int replica) {
+    return "worker " + WorkerPlace{replica, part}.name();
+  };
   request.on_start = [&](bool joins) { links->begin(joins); };
   Progress progress(setup.config.run.rounds, command.quiet);
   show(setup, progress, request);

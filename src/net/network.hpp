@@ -50,6 +50,17 @@ struct LaterPeers {
   bool here = false;             ///< this process waits until a network runs
 };
 
+/// "peer 3"
+std::string peer_name(int peer);
+
+/// Memory that a network shares with what uses it, which outlives it.
+struct NetworkMemory {
+  /// That chunks are read into.
+  BufferMemory chunks = BufferMemory::ordinary();
+  /// Of rows that processes of this machine may read in place; or null (Lending).
+  const SharedMemory* rows = nullptr;
+};
+
 struct NetworkSetup {
   NetOptions options;
   /// The key of this process and those of the members: every connection is encrypted and proves
@@ -66,11 +77,9 @@ struct NetworkSetup {
   LaterPeers later = {};
   /// After so long without a connection to a partner, other ways to it are looked for.
   gossip::Time detour_patience = std::chrono::seconds(3);
-  /// Memory that chunks are read into. Outlives all of them.
-  BufferMemory chunk_memory = BufferMemory::ordinary();
-  /// Memory of rows that processes of this machine may read in place, or null (Lending).
-  /// Outlives the network.
-  const SharedMemory* shared_memory = nullptr;
+  NetworkMemory memory = {};
+  /// What messages call the peer of an id.
+  std::function<std::string(int)> name_of = peer_name;
   /// Lines for people: missing peers, rejected connections.
   std::function<void(const std::string&)> message = [](const std::string&) {};
   /// A link is lost, after join() and all_gather(). Returns whether the run goes on without it.

@@ -175,16 +175,16 @@ class World {
     setup.on_peer_left = [&process](int here, int there) {
       process.leaves.push_back(fmt::format("{}-{}", here, there));
     };
-    setup.chunk_memory = {[this, memory = setup.chunk_memory](std::size_t bytes) {
-                            ++buffers;
-                            return memory.allocate(bytes);
-                          },
-                          [this, memory = setup.chunk_memory](void* area) {
-                            --buffers;
-                            memory.release(area);
-                          }};
+    setup.memory.chunks = {[this, memory = setup.memory.chunks](std::size_t bytes) {
+                             ++buffers;
+                             return memory.allocate(bytes);
+                           },
+                           [this, memory = setup.memory.chunks](void* area) {
+                             --buffers;
+                             memory.release(area);
+                           }};
     if (shares_memory) process.shared = SharedMemory::reserve().value();
-    setup.shared_memory = process.shared.get();
+    setup.memory.rows = process.shared.get();
     setup.fault = [&process](const Error& error) { process.faults.push_back(error); };
     auto made = Network::make(scheduler, std::move(setup), process.memory);
     REQUIRE_MESSAGE(made.ok(), made.error().message);

@@ -60,6 +60,27 @@ def test_rows_on_gpus_have_the_bits_of_one_process(
 
 
 @pytest.mark.parametrize(
+    "sets",
+    [
+        ("split.layers=2", "optimizer.momentum=0.9"),
+        ("split.layers=2", "split.parameters=2", "algorithm.kind=gradient_tracking"),
+    ],
+    ids=["layers", "both"],
+)
+def test_workers_of_cut_models_on_gpus_have_the_bits_of_one_process(
+    network: NetworkFactory, sets: tuple[str, ...]
+) -> None:
+    net = network(
+        2, "topology.kind=complete", "model.kind=mlp", "model.hidden=[32,32]", "run.rounds=3", *sets
+    )
+    parts = 4 if "split.parameters=2" in sets else 2
+    for worker in range(2 * parts):
+        net.start(f"{worker // parts}.{worker % parts}")
+    assert net.wait() == [0] * 2 * parts, [peer.stderr for peer in net.processes]
+    assert net.summary()["final_hash"] == net.run_in_one_process()["final_hash"]
+
+
+@pytest.mark.parametrize(
     ("size", "devices"),
     [
         (2, ["cuda:0,", "cuda:1-2,"]),

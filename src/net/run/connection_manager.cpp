@@ -129,6 +129,7 @@ ConnectorOptions ConnectionManager::connector_options(const Edge& edge, gossip::
   ConnectorOptions options;
   options.hello = {HandshakeResult::accepted, edge.local, edge.remote,
                    milliseconds(state_.failure_timeout), state_.setup.identity};
+  options.name = state_.setup.name_of(edge.remote);
   options.authenticator = state_.authenticator.get();
   options.running = [this] { return join_.running(); };
   options.deadline = exchange_deadline(state_.setup.options);
@@ -306,9 +307,9 @@ void ConnectionManager::on_rejected(const Hello& hello, HandshakeResult result,
 void ConnectionManager::report_duplicate(Edge& edge) {
   if (!edge.admission.on_duplicate(state_.scheduler.now(), state_.failure_timeout)) return;
   state_.setup.message(
-      fmt::format("another process connects as peer {}, although the connected one is alive, and "
-                  "must wait; was the peer started twice?",
-                  edge.remote));
+      fmt::format("another process connects as {}, although the connected one is alive, and "
+                  "must wait; was it started twice?",
+                  state_.setup.name_of(edge.remote)));
 }
 
 // Sessions.
@@ -331,7 +332,7 @@ void ConnectionManager::begin_session(Edge& edge, Connection connection, const H
   // What a distant process says of memory is none of this machine's business.
   options.lending = std::make_shared<Lending>(
       state_.scheduler, connection.socket->is_local() && connection.route.way != Route::Way::relayed
-                            ? state_.setup.shared_memory
+                            ? state_.setup.memory.rows
                             : nullptr);
   edge.figures_sent = 0;
   edge.session = std::make_unique<Session>(state_.scheduler, std::move(options),
@@ -351,8 +352,8 @@ std::string ConnectionManager::name_of(const Edge& edge, const Connection& conne
   } else if (address.empty()) {
     address = connection.socket->remote();
   }
-  return address.empty() ? fmt::format("peer {}", edge.remote)
-                         : fmt::format("peer {} ({})", edge.remote, address);
+  const std::string name = state_.setup.name_of(edge.remote);
+  return address.empty() ? name : fmt::format("{} ({})", name, address);
 }
 
 SessionOptions ConnectionManager::session_options(Edge& edge, const Hello& hello) {
@@ -365,7 +366,7 @@ SessionOptions ConnectionManager::session_options(Edge& edge, const Hello& hello
   options.heartbeat = std::min(state_.failure_timeout, theirs) / kHeartbeatsPerTimeout;
   options.hold_data = !join_.chunks_released();
   options.hashes = &state_.hashes;
-  options.chunk_memory = state_.setup.chunk_memory;
+  options.chunk_memory = state_.setup.memory.chunks;
   options.reconnect = [this, &edge](gossip::Time pause) { reconnect(edge, pause); };
   options.message = state_.setup.message;
   return options;

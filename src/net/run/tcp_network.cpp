@@ -1,5 +1,7 @@
 #include "net/run/tcp_network.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <set>
 #include <utility>
@@ -18,6 +20,8 @@ gossip::Time tick_interval(gossip::Time failure_timeout) {
 }
 
 }  // namespace
+
+std::string peer_name(int peer) { return fmt::format("peer {}", peer); }
 
 Result<std::unique_ptr<Network>> Network::make(RealScheduler& scheduler, NetworkSetup setup,
                                                gossip::Receiver& receiver) {

@@ -95,9 +95,8 @@ void Connector::on_end(const std::string& why) {
     return on_rejection(options_.authenticator->describe_refusal());
   if (error == TlsError::refused_key)
     return retry(
-        fmt::format("the process that answers there has the key {}, which is not that of "
-                    "peer {}",
-                    shown_->text(), options_.hello.to));
+        fmt::format("the process that answers there has the key {}, which is not that of {}",
+                    shown_->text(), options_.name));
   retry(error.category() == tls_category() ? why : why + " to the hello");
 }
 
@@ -136,7 +135,7 @@ void Connector::on_answer(const std::optional<Hello>& answer) {
     return on_rejection(describe(difference, answer->identity, hello.identity, hello.from));
   if (answer->from != hello.to) return retry(fmt::format("peer {} answers there", answer->from));
   if (shown_->key && !options_.authenticator->members().has(hello.to, *shown_->key))
-    return retry(fmt::format("the key {} is no longer that of peer {}", shown_->text(), hello.to));
+    return retry(fmt::format("the key {} is no longer that of {}", shown_->text(), options_.name));
   Connection connection{stream_->release(), shown_->key, route_};
   const auto on_connected = options_.on_connected;  // may destroy this object
   on_connected(std::move(connection), *answer);
@@ -149,8 +148,8 @@ void Connector::on_unreachable(const std::string& why) {
 
 void Connector::on_rejection(const std::string& clause) {
   const auto on_rejected = options_.on_rejected;  // may destroy this object
-  if (on_rejected({ErrorKind::rejected, fmt::format("peer {} at {} rejected this peer: {}",
-                                                    options_.hello.to, address_, clause)}))
+  if (on_rejected({ErrorKind::rejected, fmt::format("{} at {} rejected this peer: {}",
+                                                    options_.name, address_, clause)}))
     retry(clause);
 }
 

@@ -17,6 +17,7 @@ namespace gossamer::net {
 
 struct ConnectorOptions {
   Hello hello;                             ///< what to send; `to` is the peer to connect to
+  std::string name;                        ///< what messages call it
   Authenticator* authenticator = nullptr;  ///< null: connections are not encrypted
   std::function<bool()> running;           ///< Hello::running, asked at each attempt
   std::function<Result<Address>()> find;   ///< where the peer listens; an error is retried

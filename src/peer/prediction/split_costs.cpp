@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/quantity_text.hpp"
 #include "peer/setup/memory_check.hpp"
 #include "peer/setup/virtual_network.hpp"
@@ -59,6 +61,21 @@ Json split_json(const SplitCosts& costs) {
   return json;
 }
 
+namespace {
+
+/// All slices wait in each layer for the one with most work, the only one that is never idle.
+double idle_of_slices(const SplitCosts& costs) {
+  double all = 0, most = 0;
+  for (const WorkerCosts& worker : costs.workers) {
+    const double flops = worker.part.forward_flops + worker.part.backward_flops;
+    all += flops;
+    most = std::max(most, flops);
+  }
+  return most > 0 ? 1 - all / (most * static_cast<double>(costs.workers.size())) : 0;
+}
+
+}  // namespace
+
 std::vector<std::pair<std::string, std::string>> split_lines(const SplitCosts& costs) {
   std::vector<std::pair<std::string, std::string>> lines;
   for (std::size_t p = 0; p < costs.workers.size(); ++p) {
@@ -71,13 +88,16 @@ std::vector<std::pair<std::string, std::string>> split_lines(const SplitCosts& c
                     count_text(worker.part.forward_flops + worker.part.backward_flops),
                     bytes_text(worker.memory_bytes), bytes_text(worker.bytes_sent)));
   }
-  std::string step = fmt::format(
-      "{} microbatch{}; workers idle {:.1f} % of a step if stages are equal and links fast",
-      costs.microbatches, costs.microbatches == 1 ? "" : "es", 100 * costs.bubble);
+  const bool has_stages = costs.workers.back().part.stage > 0;
+  std::string step = fmt::format("{} microbatch{}; workers idle {:.1f} % of a step {}",
+                                 costs.microbatches, costs.microbatches == 1 ? "" : "es",
+                                 100 * (has_stages ? costs.bubble : idle_of_slices(costs)),
+                                 has_stages ? "if stages are equal and links fast"
+                                            : "with fast links, by their shares of work");
   if (costs.step)
     step += fmt::format(", {:.1f} % here, where it takes {:.4g} s", 100 * costs.step->idle,
                         costs.step->seconds);
-  lines.emplace_back("pipeline", std::move(step));
+  lines.emplace_back(has_stages ? "pipeline" : "slices", std::move(step));
   return lines;
 }
 

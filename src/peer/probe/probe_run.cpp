@@ -114,7 +114,7 @@ net::NetworkSetup ProbeRun::network_setup(std::optional<net::Credentials> creden
   network.hosted = request_.hosted;
   network.listening = request_.listening;
   network.pairs = pairs_of(algorithm_, *all_pairs_, request_.hosted);
-  network.shared_memory = shared_memory_;
+  network.memory.rows = shared_memory_;
   network.message = request_.message;
   network.fault = [this](const Error& error) { fail(error); };
   network.on_tick = [this](gossip::Time counted) { group_.exchange().on_tick(counted); };

@@ -141,6 +141,9 @@ Result<net::NetworkSetup> ReplicaNetwork::network_setup() {
   network.message = [this](const std::string& line) {
     request_.message(fmt::format("workers of replica {}: {}", request_.worker.replica, line));
   };
+  network.name_of = [replica = request_.worker.replica](int part) {
+    return "worker " + WorkerPlace{replica, part}.name();
+  };
   network.fault = [this](const Error& error) { lose(error); };
   network.on_tick = [this](gossip::Time counted) { group_.exchange().on_tick(counted); };
   return network;
@@ -196,13 +199,8 @@ Error ReplicaNetwork::of_replica(const char* what, const Error& error) {
                         "finite, or beyond {:g}; {}",
                         worker.name(), worker.replica, group_.exchange().options().largest_value,
                         setup_.workload->spec().divergence_advice)};
-  const bool names_worker = error.message.starts_with("worker ");
-  return {error.kind,
-          fmt::format("worker {}: replica {} {}{}{}", worker.name(), worker.replica, what,
-                      names_worker ? ": "
-                                   : "; in the network of its workers, whose ids are "
-                                     "those of their parts, ",
-                      error.message)};
+  return {error.kind, fmt::format("worker {}: replica {} {}: {}", worker.name(), worker.replica,
+                                  what, error.message)};
 }
 
 void ReplicaNetwork::lose(const Error& error) {

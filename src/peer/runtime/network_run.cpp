@@ -118,8 +118,9 @@ net::NetworkSetup NetworkRun::network_setup() {
       if (!begin.takes_part(there, 0)) network.later.elsewhere.insert(there);
     network.later.here = !begin.takes_part(request_.hosted.front(), 0);
   }
-  network.shared_memory = shared_memory_;
+  network.memory.rows = shared_memory_;
   network.message = request_.message;
+  network.name_of = request_.name_of;
   network.fault = [this](const Error& error) { host_->fail(error); };
   network.on_link_lost = [this](int here, int there, const Error& why) {
     if (setup_.tolerates_peer_loss())
@@ -140,7 +141,7 @@ net::NetworkSetup NetworkRun::network_setup() {
   };
   network.on_tick = [this](gossip::Time counted) { host_->group().exchange().on_tick(counted); };
   if (staging_)
-    network.chunk_memory = {
+    network.memory.chunks = {
         [&device = *setup_.device](std::size_t bytes) { return device.allocate_host(bytes); },
         [&device = *setup_.device](void* memory) { device.release_host(memory); }};
   return network;

@@ -38,6 +38,8 @@ struct NetworkRunRequest {
   /// Lines for people.
   std::function<void(const std::string&)> message = [](const std::string&) {};
   std::function<void(const Json&)> on_progress = [](const Json&) {};
+  /// What messages of the network call the peer of an id.
+  std::function<std::string(int)> name_of = net::peer_name;
   /// In place of signals, if a stop is possible: a request to stop makes this process leave the
   /// network as if it had been lost, so that the others continue if they can.
   std::stop_token stop = {};

@@ -98,7 +98,7 @@ def test_a_worker_that_dies_takes_its_replica_out(network: NetworkFactory) -> No
     mate = next(peer for peer in net.processes if peer.ids == "2.0")
     killed.kill()
     assert mate.wait() == 5, mate.stderr
-    assert mate.last_message.startswith("worker 2.0: replica 2 is no longer whole; ")
+    assert mate.last_message.startswith("worker 2.0: replica 2 is no longer whole: ")
     others = [peer for peer in net.processes if peer.ids[0] != "2"]
     for peer in others:
         peer.wait_for_message("3 of 4 peers continue")
@@ -303,9 +303,10 @@ def test_a_replica_with_a_worker_missing_does_not_start(network: NetworkFactory)
     assert all(code == 4 for code in net.wait())
     alone = net.processes[2]
     assert alone.last_message.startswith(
-        "worker 1.0: replica 1 is not whole; in the network of its workers, whose ids are those of "
-        "their parts, after 2 s (net.join_timeout) peer 0 misses peer 1: "
+        "worker 1.0: replica 1 is not whole: after 2 s (net.join_timeout) worker 1.0 misses worker "
+        "1.1: "
     )
+    assert "worker 0.1 misses worker 1.1: " in net.processes[1].last_message
 
 
 def test_workers_that_log_other_rounds_are_told_so(network: NetworkFactory) -> None:

@@ -37,6 +37,10 @@ VARIANTS = """
 "run.peers" = 2
 "split.layers" = 2
 "data.batch" = 64
+[variants."2 × 1 × 2"]
+"run.peers" = 2
+"split.parameters" = 2
+"data.batch" = 64
 [variants."1 × 4"]
 "run.peers" = 1
 "split.layers" = 4
@@ -69,7 +73,8 @@ def test_the_figure_has_the_time_to_a_target_as_predicted(
     )
     assert len(points) == 2
     for facet in points.values():
-        assert [(point.replicas, point.layers) for point in facet] == [(4, 1), (2, 2), (1, 4)]
+        shapes = [point.shape.label for point in facet]
+        assert shapes == ["4 × 1", "2 × 2", "2 × 1 × 2", "1 × 4"]
         for point in facet:
             assert point.predicted == pytest.approx(point.measured, rel=0.1)
     slow, fast = points.values()
@@ -82,6 +87,9 @@ def test_the_published_configurations_are_valid(gossamer: Path) -> None:
         ("run.peers=4", "split.layers=2", "data.batch=64"),
         ("run.peers=2", "split.layers=4", "data.batch=128"),
         ("run.peers=1", "split.layers=8", "data.batch=256"),
+        ("run.peers=4", "split.parameters=2", "data.batch=64"),
+        ("run.peers=2", "split.layers=2", "split.parameters=2", "data.batch=128"),
+        ("run.peers=1", "split.layers=4", "split.parameters=2", "data.batch=256"),
     ):
         overrides = [argument for each in sets for argument in ("--set", each)]
         command = [gossamer, "run", EXPERIMENTS / "split.toml", "--check", *overrides]
