@@ -54,10 +54,7 @@ def main() -> int:
             meeting = {"net.rendezvous": folder / "meet"}
             everything = settings | more | meeting
             return wait(
-                [
-                    start(arguments.binary, "peer", folder, everything, "--id", each)
-                    for each in ids
-                ]
+                [start(arguments.binary, "peer", folder, everything, "--id", each) for each in ids]
             )
 
     (base,) = peaks({}, ["0"])

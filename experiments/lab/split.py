@@ -22,14 +22,18 @@ from lab.style import INK, WIDTH_INCHES, series_style
 class Shape:
     """How a number of workers is divided: into replicas of stages, each of as many slices."""
 
-    parts: int  # workers of a replica, stages × slices
     slices: int
+    stages: int
     replicas: int
 
     @property
     def label(self) -> str:
-        numbers = [self.replicas, self.parts // self.slices]
+        numbers = [self.replicas, self.stages]
         return " × ".join(map(str, numbers + [self.slices] * (self.slices > 1)))
+
+    @property
+    def workers(self) -> int:
+        return self.replicas * self.stages * self.slices
 
 
 @dataclass(frozen=True)
@@ -53,7 +57,7 @@ def split_points(
     if not all(condition.has_virtual_time for condition in conditions):
         return {}
     shapes = {_shape(condition) for condition in conditions}
-    if len(shapes) < 2 or len({shape.replicas * shape.parts for shape in shapes}) > 1:
+    if len(shapes) < 2 or len({shape.workers for shape in shapes}) > 1:
         return {}
     facets: dict[str, list[Point]] = {}
     for condition in conditions:
@@ -88,23 +92,24 @@ def split_figure(facets: dict[str, list[Point]]) -> ReportFigure:
     figure = Figure(figsize=(WIDTH_INCHES, 3.6), layout="constrained")
     axes = figure.subplots()
     shapes = sorted({point.shape for points in facets.values() for point in points})
-    workers = shapes[0].replicas * shapes[0].parts
     for name, points in zip(names, facets.values(), strict=True):
-        x = np.array([shapes.index(point.shape) for point in points], dtype=float)
         style = styles[name]
-        axes.plot(
-            x,
-            [point.measured for point in points],
-            label=name,
-            color=style["color"],
-            marker=style["marker"],
-            linewidth=1.2,
-            markersize=6.5,
-            markeredgecolor="white",
-            markeredgewidth=0.6,
-            zorder=4,
-        )
-        for place, point in zip(x, points, strict=True):
+        for slices in sorted({point.shape.slices for point in points}):
+            family = [point for point in points if point.shape.slices == slices]
+            axes.plot(
+                [shapes.index(point.shape) for point in family],
+                [point.measured for point in family],
+                label=name,
+                color=style["color"],
+                marker=style["marker"],
+                linewidth=1.2,
+                markersize=6.5,
+                markeredgecolor="white",
+                markeredgewidth=0.6,
+                zorder=4,
+            )
+        for point in points:
+            place = shapes.index(point.shape)
             if point.predicted is not None:
                 axes.plot(
                     [place - 0.14, place + 0.14],
@@ -117,8 +122,9 @@ def split_figure(facets: dict[str, list[Point]]) -> ReportFigure:
             axes.annotate(
                 number_text(float(f"{point.measured:.3g}")),
                 (place, point.measured),
-                xytext=(8, 5),
+                xytext=(0, 8),
                 textcoords="offset points",
+                ha="center",
                 fontsize=8,
                 color=INK,
             )
@@ -132,12 +138,12 @@ def split_figure(facets: dict[str, list[Point]]) -> ReportFigure:
         xlabel="replicas × stages" + " × slices" * any(shape.slices > 1 for shape in shapes),
         ylabel="virtual seconds to the target",
     )
-    title = f"{workers} workers, as replicas and as parts of the model"
+    title = f"{shapes[0].workers} workers, as replicas and as parts of the model"
     add_legend(figure, title, styles)
     caption = (
-        f"Time until the target, for {workers} workers that hold whole models (left), or each a "
-        "part of one. Dots: measured, the mean over the seeds. Short lines: predicted, the rounds "
-        "that were needed times the duration of a round by `gossamer predict`."
+        f"Time until the target, for {shapes[0].workers} workers that hold whole models (left), or "
+        "each a part of one. Dots: measured, the mean over the seeds. Short lines: predicted, the "
+        "rounds that were needed times the duration of a round by `gossamer predict`."
     )
     return ReportFigure("split", title, caption, figure)
 
@@ -147,4 +153,4 @@ def _shape(condition: Condition) -> Shape:
     split = config.get("split", {})
     slices = int(split.get("parameters", 1))
     replicas = int(config.get("run", {}).get("peers", condition.topology["peers"]))
-    return Shape(int(split.get("layers", 1)) * slices, slices, replicas)
+    return Shape(slices, int(split.get("layers", 1)), replicas)

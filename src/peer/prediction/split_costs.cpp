@@ -21,6 +21,12 @@ std::optional<SplitCosts> split_costs(const Setup& setup) {
   const train::PipelineCosts pipeline = pipeline_costs(setup);
   if (const auto time = train::pipeline_time(pipeline, costs.microbatches); time.seconds > 0)
     costs.step = time;
+  // With links that take no time the idle part does not depend on how long the step takes.
+  const int batch = setup.config.shards.batch;
+  costs.fast_links_idle =
+      train::pipeline_time(train::pipeline_costs(split, 1, batch, sizeof(float)),
+                           costs.microbatches)
+          .idle;
   const std::size_t memory = memory_of_node(setup);
   costs.whole_memory_bytes =
       static_cast<double>(memory - workload.workspace.own + workload.workspace.whole);
@@ -51,6 +57,7 @@ Json split_json(const SplitCosts& costs) {
   Json json = {{"workers", std::move(workers)},
                {"microbatches", costs.microbatches},
                {"bubble", costs.bubble},
+               {"fast_links_idle", costs.fast_links_idle},
                {"step_seconds", Json()},
                {"idle", Json()},
                {"whole_memory_bytes", costs.whole_memory_bytes}};
@@ -60,21 +67,6 @@ Json split_json(const SplitCosts& costs) {
   }
   return json;
 }
-
-namespace {
-
-/// All slices wait in each layer for the one with most work, the only one that is never idle.
-double idle_of_slices(const SplitCosts& costs) {
-  double all = 0, most = 0;
-  for (const WorkerCosts& worker : costs.workers) {
-    const double flops = worker.part.forward_flops + worker.part.backward_flops;
-    all += flops;
-    most = std::max(most, flops);
-  }
-  return most > 0 ? 1 - all / (most * static_cast<double>(costs.workers.size())) : 0;
-}
-
-}  // namespace
 
 std::vector<std::pair<std::string, std::string>> split_lines(const SplitCosts& costs) {
   std::vector<std::pair<std::string, std::string>> lines;
@@ -88,16 +80,16 @@ std::vector<std::pair<std::string, std::string>> split_lines(const SplitCosts& c
                     count_text(worker.part.forward_flops + worker.part.backward_flops),
                     bytes_text(worker.memory_bytes), bytes_text(worker.bytes_sent)));
   }
-  const bool has_stages = costs.workers.back().part.stage > 0;
-  std::string step = fmt::format("{} microbatch{}; workers idle {:.1f} % of a step {}",
+  std::string step = fmt::format("{} microbatch{}; workers idle {:.1f} % of a step with fast links",
                                  costs.microbatches, costs.microbatches == 1 ? "" : "es",
-                                 100 * (has_stages ? costs.bubble : idle_of_slices(costs)),
-                                 has_stages ? "if stages are equal and links fast"
-                                            : "with fast links, by their shares of work");
+                                 100 * costs.fast_links_idle);
+  const bool has_slices = std::ranges::any_of(
+      costs.workers, [](const WorkerCosts& worker) { return worker.part.slice > 0; });
+  if (!has_slices) step += fmt::format(" ({:.1f} % if stages were equal)", 100 * costs.bubble);
   if (costs.step)
     step += fmt::format(", {:.1f} % here, where it takes {:.4g} s", 100 * costs.step->idle,
                         costs.step->seconds);
-  lines.emplace_back(has_stages ? "pipeline" : "slices", std::move(step));
+  lines.emplace_back("step of a replica", std::move(step));
   return lines;
 }
 

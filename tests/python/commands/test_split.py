@@ -103,6 +103,13 @@ def test_virtual_time_has_the_bubble_of_the_formula(gossamer: Path, tmp_path: Pa
         bubble = (layers - 1) / (microbatches + layers - 1)
         assert predicted["split"]["bubble"] == pytest.approx(bubble)
         assert predicted["split"]["idle"] == pytest.approx(bubble, abs=0.02)
+    # The slices of a layer wait for each other: about (1 / s + 1) / 3 of the time of a whole step.
+    for slices in (2, 4):
+        predicted = predict(gossamer, *equal, f"split.parameters={slices}")["split"]
+        assert predicted["bubble"] == 0
+        assert predicted["fast_links_idle"] == pytest.approx(predicted["idle"])
+        expected = 1 - 3 / (1 + slices)
+        assert predicted["fast_links_idle"] == pytest.approx(expected, abs=0.05)
 
 
 @pytest.mark.parametrize("links", [("sim.latency_ms=20",), ("sim.bandwidth_mbit_s=40",)])

@@ -74,7 +74,7 @@ def test_the_figure_has_the_time_to_a_target_as_predicted(
     assert len(points) == 2
     for facet in points.values():
         shapes = [point.shape.label for point in facet]
-        assert shapes == ["4 × 1", "2 × 2", "2 × 1 × 2", "1 × 4"]
+        assert shapes == ["4 × 1", "2 × 2", "1 × 4", "2 × 1 × 2"]
         for point in facet:
             assert point.predicted == pytest.approx(point.measured, rel=0.1)
     slow, fast = points.values()
