@@ -4,6 +4,7 @@ import json
 import logging
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from numbers import Integral
 from pathlib import Path
 from typing import Any, TypedDict
 
@@ -196,13 +197,13 @@ def samples_of(
     samples = [0] * peers
     for peer in range(peers) if ids is None else ids.ids:
         if peer < peers:  # servers follow
-            count = handler.samples(peer)
-            if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+            count: Any = handler.samples(peer)
+            if isinstance(count, bool) or not isinstance(count, Integral) or count < 1:
                 raise _core.Error(
                     f"samples: peer {peer} has {count!r}; a peer needs one sample at least, and "
                     "their number is an int"
                 )
-            samples[peer] = count
+            samples[peer] = int(count)
     return samples
 
 

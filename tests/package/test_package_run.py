@@ -191,8 +191,8 @@ def test_samples_weigh_the_peers_in_the_objective(configure: Configure, tmp_path
         ) -> np.ndarray:
             return values - np.float32(0.1) * gradient
 
-        def samples(self, peer: int) -> int:
-            return 10 * (peer + 1)
+        def samples(self, peer: int) -> np.int64:
+            return np.int64(10 * (peer + 1))
 
     for kind in ("gradient_tracking", "allreduce", "server"):
         settings = {"algorithm.kind": kind, "data.weights": "samples"}
