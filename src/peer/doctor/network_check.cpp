@@ -103,8 +103,8 @@ class NetworkCheck {
     if (worker_) {
       ids_ = {worker_->replica};
       add(State::ok, "ids",
-          fmt::format("worker {}, with part {} of {} of one of {} replicas", worker_->name(),
-                      worker_->part, config_.model.split.workers(), nodes_));
+          fmt::format("worker {}: part {} of {}, in replica {} of {}", worker_->name(),
+                      worker_->part, config_.model.split.workers(), worker_->replica, nodes_));
       return true;
     }
     auto given = given_ids(request_.id_option, "--id", nodes_, environment_);

@@ -50,9 +50,10 @@ struct Holding {
 Result<Holding> holding_of(const LaunchRequest& request) {
   std::int64_t total = 0;
   for (const LaunchHost& host : request.hosts) total += host.slots;
-  const int all_workers = request.nodes * request.workers;
-  if (total <= request.nodes) return Holding{request.nodes, 0, static_cast<int>(total)};
-  if (total == all_workers) return Holding{all_workers, request.workers, all_workers};
+  const std::int64_t all_workers = std::int64_t{request.nodes} * request.workers;
+  const int size = static_cast<int>(total);
+  if (total <= request.nodes) return Holding{request.nodes, 0, size};
+  if (total == all_workers) return Holding{size, request.workers, size};
   if (request.workers > 1)
     return invalid_error(
         fmt::format("the hosts have {} slots: give {}, and each is one worker of the {} replicas "

@@ -64,6 +64,9 @@ Status check_ports(const std::vector<std::string>& peers, int parts) {
     const std::string name = fmt::format("net.peers[{}]", i);
     GOSSAMER_TRY_STATUS(check_port(peers[i], name));
     const net::Address address = net::parse_address(peers[i]).value();
+    if (address.port == 0)
+      return invalid_error(
+          fmt::format("{}: port 0 cannot be called; give a port, or set net.rendezvous", name));
     for (const net::Address& port : {address, after(address)}) {
       const auto [owner, is_new] = owners.emplace(net::to_string(port), i);
       if (!is_new)
@@ -103,6 +106,10 @@ Status check_worker_addresses(const Config& config) {
                     "give these in net.peers, or leave the addresses out and set net.rendezvous",
                     config.net.members));
   if (!options.listen.empty()) GOSSAMER_TRY_STATUS(check_port(options.listen, "net.listen"));
+  if (options.peers.empty() && !options.keys.empty())
+    return invalid_error(
+        "net.keys: they are in the order of net.peers, which is empty: name a file of the keys in "
+        "net.members");
   if (options.peers.empty() && !options.rendezvous.empty()) return {};
   if (options.peers.size() != static_cast<std::size_t>(replicas * parts))
     return invalid_error(fmt::format(
@@ -110,6 +117,9 @@ Status check_worker_addresses(const Config& config) {
         "in the order 0.0, 0.1, and so on, or set net.rendezvous to a folder that all "
         "see",
         options.peers.size(), replicas * parts, replicas, parts));
+  if (!options.keys.empty() && options.keys.size() != options.peers.size())
+    return invalid_error(fmt::format("net.keys: {} keys for {} addresses in net.peers",
+                                     options.keys.size(), options.peers.size()));
   return check_ports(options.peers, parts);
 }
 

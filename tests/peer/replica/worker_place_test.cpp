@@ -119,6 +119,9 @@ TEST_CASE("workers with addresses: what does not reach each of them is refused")
           "0.0, so both would listen on a:2");
   refused({"net.peers=[\"w{peer}:65535\"]"}, "net.peers[0]: a worker listens on the port after");
   refused({"net.peers=[\"w{peer}\"]"}, "net.peers[0]: ");
+  refused({"net.peers=[\"w{peer}:0\"]"}, "net.peers[0]: port 0 cannot be called");
+  refused({of_ports(7000, 6), "net.keys=[\"00\",\"01\"]"}, "net.keys: 2 keys for 6 addresses");
+  refused({"net.rendezvous=meet", "net.keys=[\"00\",\"01\"]"}, "net.keys: they are in the order");
   refused({"net.rendezvous=meet", "net.listen=0.0.0.0:65535"}, "net.listen: a worker listens on");
   refused({"net.seeds=[\"10.0.0.1:7000\"]"}, "net.seeds: workers find each other by a folder");
   refused({"net.rendezvous=meet", "net.advertise=10.0.0.1:7000"}, "net.advertise: workers find");

@@ -78,7 +78,7 @@ def test_doctor_looks_at_both_networks_of_a_worker(network: NetworkFactory) -> N
         net = network(2, *CUT, f"net.peers=[{listed}]", "net.rendezvous=", "net.listen=")
         code, found = examine(net, "1.0")
         assert code == 0, found
-        assert found["ids"] == ("ok", "worker 1.0, with part 0 of 2 of one of 2 replicas")
+        assert found["ids"] == ("ok", "worker 1.0: part 0 of 2, in replica 1 of 2")
         assert found["port"] == ("ok", f"{addresses[2]} is free")
         host, _, port = addresses[2].partition(":")
         assert found["second port"] == ("ok", f"{host}:{int(port) + 1} is free")
