@@ -306,7 +306,8 @@ def test_a_replica_with_a_worker_missing_does_not_start(network: NetworkFactory)
         "worker 1.0: replica 1 is not whole: after 2 s (net.join_timeout) worker 1.0 misses worker "
         "1.1: "
     )
-    assert "worker 0.1 misses worker 1.1: " in net.processes[1].last_message
+    # The first worker of replica 0 to give up ends the other one.
+    assert any("misses worker 1." in whole.last_message for whole in net.processes[:2])
 
 
 def test_workers_that_log_other_rounds_are_told_so(network: NetworkFactory) -> None:
