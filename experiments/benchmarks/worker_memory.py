@@ -1,10 +1,10 @@
 """Peak memory of the workers of a cut model, each in a process, against one process with all of it.
 
-The model is an MLP of digits whose matrices, width × width, are as many as the workers or a
-multiple of that, so that the layers of all workers are equal. From each peak, what a process takes
-that trains a softmax regression is subtracted: the program, its data and its buffers. What is left
-is rows (parameters, gradients, momentum), activations, and what the exchange takes. A worker's is
-compared with its share of the whole model's.
+The model is an MLP of digits with as many matrices, width × width, as there are workers, so that
+their layers are equal. From each peak, what a process takes that trains a softmax regression is
+subtracted: the program, its data and its buffers. What is left is rows (parameters, gradients,
+momentum), activations, and what the exchange takes. A worker's is compared with its share of the
+whole model's.
 
     .venv/bin/python experiments/benchmarks/worker_memory.py [--cut parameters] [--width 4096]
 """

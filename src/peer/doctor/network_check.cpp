@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "net/listening.hpp"
+#include "net/network.hpp"
 #include "net/startup/address_probe.hpp"
 #include "peer/doctor/available_memory.hpp"
 #include "peer/replica/replica_links.hpp"
@@ -305,8 +306,7 @@ class NetworkCheck {
   std::vector<Finding> findings_;
   std::string port_subject_ = "port";
   std::function<std::string(int)> name_of_ = [this](int node) {
-    return worker_ ? "worker " + WorkerPlace{node, worker_->part}.name()
-                   : fmt::format("peer {}", node);
+    return worker_ ? "worker " + WorkerPlace{node, worker_->part}.name() : net::peer_name(node);
   };
 };
 

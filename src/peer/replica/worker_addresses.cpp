@@ -16,10 +16,6 @@ namespace {
 
 constexpr int kLargestPort = std::numeric_limits<std::uint16_t>::max();
 
-WorkerPlace worker_at(std::size_t index, int parts) {
-  return {static_cast<int>(index) / parts, static_cast<int>(index) % parts};
-}
-
 /// Port 0, which is any port, stays.
 net::Address after(net::Address address) {
   if (address.port > 0) ++address.port;
@@ -59,11 +55,11 @@ Status check_port(const std::string& text, const std::string& name) {
 
 /// No two workers listen on one port.
 Status check_ports(const std::vector<std::string>& peers, int parts) {
-  std::map<std::string, std::size_t> owners;
-  for (std::size_t i = 0; i < peers.size(); ++i) {
+  std::map<std::string, int> owners;
+  for (int i = 0; const std::string& text : peers) {
     const std::string name = fmt::format("net.peers[{}]", i);
-    GOSSAMER_TRY_STATUS(check_port(peers[i], name));
-    const net::Address address = net::parse_address(peers[i]).value();
+    GOSSAMER_TRY_STATUS(check_port(text, name));
+    const net::Address address = net::parse_address(text).value();
     if (address.port == 0)
       return invalid_error(
           fmt::format("{}: port 0 cannot be called; give a port, or set net.rendezvous", name));
@@ -76,6 +72,7 @@ Status check_ports(const std::vector<std::string>& peers, int parts) {
             name, worker_at(i, parts).name(), worker_at(owner->second, parts).name(),
             owner->first));
     }
+    ++i;
   }
   return {};
 }

@@ -38,10 +38,12 @@ Result<std::optional<WorkerPlace>> worker_of_rank(const Config& config,
         "{}: {} processes were started: start {}, and each is one worker of the {} replicas of {}, "
         "or {} at most, and each holds whole replicas",
         found->variable, found->size, workers, config.run.peers, parts, nodes));
-  return std::optional(WorkerPlace{found->rank / parts, found->rank % parts});
+  return std::optional(worker_at(found->rank, parts));
 }
 
 }  // namespace
+
+WorkerPlace worker_at(int number, int parts) { return {number / parts, number % parts}; }
 
 std::string WorkerPlace::name() const { return fmt::format("{}.{}", replica, part); }
 

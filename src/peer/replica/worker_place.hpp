@@ -19,6 +19,10 @@ struct WorkerPlace {
   std::string name() const;
 };
 
+/// The worker of this number among all, from 0, in the order 0.0, 0.1, …, 1.0, …, where replicas
+/// have `parts` workers.
+WorkerPlace worker_at(int number, int parts);
+
 /// The worker that `option` names, or, if it is empty, GOSSAMER_ID: "2.1" is part 1 of replica 2.
 /// If there is neither, and a launcher started as many processes as the cut model has workers, the
 /// one of this rank, in the order 0.0, 0.1, …, 1.0, …. None if the process holds whole peers.
