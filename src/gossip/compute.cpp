@@ -39,6 +39,12 @@ void Compute::run_checks() {
 
 bool Compute::run_pending(Time next_event) {
   run_checks();
+  if (!handovers_.empty()) {
+    run_training(next_event);
+    for (const std::coroutine_handle<> waiter : std::exchange(handovers_, {}))
+      scheduler_.post(waiter);
+    return true;
+  }
   if (!mixes_.empty()) {
     run_mixes();
     return true;
@@ -54,15 +60,7 @@ bool Compute::run_pending(Time next_event) {
     run_coded(requests,
               [this](const Codec& codec, const auto& batch) { codec.decode(device_, batch); });
   });
-  if (ran) return true;
-  // Requests that arrive while a batch is in flight form the next one.
-  if (training_.empty() || batches_in_flight_ > 0) return false;
-  const auto first =
-      std::min_element(training_.begin(), training_.end(),
-                       [](const Training& a, const Training& b) { return a.due < b.due; });
-  if (first->due > scheduler_.now() && first->due > next_event) return false;
-  run_training();
-  return true;
+  return ran || run_training(next_event);
 }
 
 void Compute::run_mixes() {
@@ -100,7 +98,13 @@ void Compute::run_coded(std::span<const CodecRequest<Request>> requests, Serve s
   }
 }
 
-void Compute::run_training() {
+/// False if no request is due. Requests that arrive while a batch is in flight form the next one.
+bool Compute::run_training(Time next_event) {
+  if (training_.empty() || batches_in_flight_ > 0) return false;
+  const auto first =
+      std::min_element(training_.begin(), training_.end(),
+                       [](const Training& a, const Training& b) { return a.due < b.due; });
+  if (first->due > scheduler_.now() && first->due > next_event) return false;
   auto batch = std::make_shared<std::vector<Training>>(std::exchange(training_, {}));
   // Groups of equal operation and number of steps; within a group the order of the requests.
   std::stable_sort(batch->begin(), batch->end(), [](const Training& a, const Training& b) {
@@ -132,6 +136,7 @@ void Compute::run_training() {
   };
   ++batches_in_flight_;
   executor_.execute(std::move(work), std::move(done));
+  return true;
 }
 
 }  // namespace gossamer::gossip

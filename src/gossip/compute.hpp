@@ -29,6 +29,8 @@ class Executor {
   /// Runs `work`, one at a time and in order, and then `done` on the scheduler's thread: at once,
   /// or from a thread of its own.
   virtual void execute(std::function<void()> work, std::function<void()> done) = 0;
+  /// Whether `work` runs beside the scheduler's thread.
+  virtual bool is_concurrent() const { return false; }
 };
 
 /// Runs it at once: virtual time.
@@ -61,6 +63,11 @@ class Compute final : public IdleWork {
   auto train(TrainOperation operation, TrainRequest& request) {
     return Awaiter(*this, operation, request);
   }
+
+  /// co_await compute.handed_over(): where training runs beside the scheduler's thread, until the
+  /// training that is queued by then has begun, or waits for a batch in flight. What the caller has
+  /// this thread do next does not delay it.
+  auto handed_over() { return Handover{*this}; }
 
   /// Queues a piece of mixing. Piece, sources and listener stay where they are until the listener
   /// is called.
@@ -125,6 +132,13 @@ class Compute final : public IdleWork {
     void await_resume() const {}
   };
 
+  struct Handover {
+    Compute& compute;
+    bool await_ready() const { return !compute.executor_.is_concurrent(); }
+    void await_suspend(std::coroutine_handle<> waiter) { compute.handovers_.push_back(waiter); }
+    void await_resume() const {}
+  };
+
   /// Row operations of one kind that wait for their batch.
   template <class Request>
   struct RowQueue {
@@ -166,7 +180,7 @@ class Compute final : public IdleWork {
   void run_mixes();
   template <class Request, class Serve>
   bool run_rows(RowQueue<Request>& queue, Serve serve);
-  void run_training();
+  bool run_training(Time next_event);
 
   Scheduler& scheduler_;
   Executor& executor_;
@@ -174,6 +188,7 @@ class Compute final : public IdleWork {
   Trainer* trainer_;
   StepTimes step_times_;
   std::vector<Training> training_;
+  std::vector<std::coroutine_handle<>> handovers_;
   std::vector<gpu::RangeCheckRequest> range_checks_;
   std::vector<Mixing> mixes_;
   std::vector<gpu::MixRequest> mix_batch_;

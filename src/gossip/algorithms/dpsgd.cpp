@@ -64,6 +64,7 @@ class Dpsgd final : public Algorithm {
     if (!node.holds_x(kLocal)) co_await node.copy(node.x(), u);  // the last round ends with u = x
     node.forget_copy();
     node.begin_local_steps(u, steps_);
+    co_await node.training_handed_over();
     co_await node.begin_mix(t, kX);  // waits for neighbours that still read the last row
     while (node.local_steps_running()) co_await node.wait_event();
     const std::span<const float> before = node.x();

@@ -43,6 +43,7 @@ class ComputeThread final : public gossip::Executor {
     thread_.join();
   }
 
+  bool is_concurrent() const override { return true; }
   void execute(std::function<void()> work, std::function<void()> done) override {
     device_.finish();
     {
