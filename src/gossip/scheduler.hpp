@@ -72,6 +72,7 @@ class Scheduler {
   /// Runs what is ready now, or, if nothing is, idle work due before the next timer. False when
   /// there was neither.
   bool turn();
+  bool has_ready() const { return !ready_.empty(); }
   /// Turn after turn until nothing is left or stop().
   void drain();
   /// Fires the earliest timer if it is due at `now`; false if none is. Also after stop(): an
