@@ -306,3 +306,9 @@ def test_ids_come_from_launchers(network: NetworkFactory, variable: str) -> None
         net.start_by_rank(variable, rank, environment)
     assert net.wait() == [0, 0], [peer.stderr for peer in net.processes]
     assert (net.out / "log-1.jsonl").is_file()
+
+
+def test_virtual_times_do_not_slow_a_network_down(network: NetworkFactory) -> None:
+    hour = "3600000"
+    net = network(2, f"sim.compute_ms={hour}", f"sim.latency_ms={hour}", f"sim.sample_ms={hour}")
+    check_same_as_one_process(net, ["0", "1"])

@@ -40,7 +40,7 @@ Host::Host(const Setup& setup, gossip::Scheduler& scheduler, gossip::Executor& e
       request_(std::move(request)),
       log_(setup, scheduler, recorder, request_.hosted, request_.ports, request_.remote_traffic,
            [this](Error error) { fail(std::move(error)); }),
-      compute_(scheduler, executor, *setup.device, setup.workload->trainer(), step_times(setup)),
+      compute_(scheduler, executor, *setup.device, setup.workload->trainer(), request_.step_times),
       changing_(setup.schedule->copy_if_open()),
       rounds_(changing_ ? *changing_ : *setup.schedule),
       group_(group_request(), *this,

@@ -49,6 +49,7 @@ Result<RunOutcome> run(const Setup& setup, RunRequest request) {
   host_request.row_offset = request.row_offset;
   host_request.local_links = [&setup](int from, int to) { return link_model(setup, from, to); };
   host_request.ports = [&setup](int node) { return node_model(setup, node); };
+  host_request.step_times = step_times(setup);
   host_request.interrupted = request.interrupted;
   host_request.message = request.message;
   GOSSAMER_TRY_STATUS(check_memory(setup, host_request.hosted.size()));
