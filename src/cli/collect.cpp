@@ -7,6 +7,7 @@
 
 #include "cli/commands.hpp"
 #include "peer/log/summary.hpp"
+#include "peer/replica/whole_checkpoint.hpp"
 
 namespace gossamer::cli {
 
@@ -15,7 +16,8 @@ using namespace peer;
 void add_collect(CLI::App& app, int& exit_code) {
   auto folder = std::make_shared<std::string>();
   auto overrides = std::make_shared<std::vector<Override>>();
-  auto json = std::make_shared<bool>(false), survivors = std::make_shared<bool>(false);
+  auto json = std::make_shared<bool>(false), survivors = std::make_shared<bool>(false),
+       checkpoint = std::make_shared<bool>(false);
   CLI::App* command = app.add_subcommand(
       "collect", "compute the summary of a networked run from the files of its processes");
   command
@@ -27,8 +29,18 @@ void add_collect(CLI::App& app, int& exit_code) {
                    "or its number of threads (local.threads); may be repeated")
       ->allow_extra_args(false);
   command->add_flag("--survivors", *survivors, "leave out peers that the network lost");
+  command->add_flag("--checkpoint", *checkpoint,
+                    "instead of a summary, put the newest checkpoint of all workers of cut models "
+                    "together, as one of whole models in FOLDER/checkpoints");
   command->add_flag("--json", *json, "print summary.json");
-  command->callback([folder, overrides, json, survivors, &exit_code] {
+  command->callback([folder, overrides, json, survivors, checkpoint, &exit_code] {
+    if (*checkpoint) {
+      const auto written = collect_checkpoint(
+          *folder, *overrides, [](const std::string& line) { fmt::print(stderr, "{}\n", line); });
+      exit_code = written.ok() ? 0 : print_error(written.error());
+      if (written.ok()) fmt::print("{}\n", written->string());
+      return;
+    }
     auto summary = collect(*folder, *overrides, *survivors);
     exit_code = summary.ok() ? 0 : print_error(summary.error());
     if (summary.ok())

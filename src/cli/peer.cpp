@@ -82,7 +82,7 @@ Result<int> run_peers(const PeerCommand& command, Config config, const Environme
 /// A worker of a cut model that is in this process alone.
 Result<int> run_worker(const PeerCommand& command, const Config& config, const WorkerPlace& worker,
                        const Environment& environment) {
-  GOSSAMER_TRY_STATUS(check_worker(config, worker, resume_choice(command.resume)));
+  GOSSAMER_TRY_STATUS(check_worker(config, worker));
   const auto links = std::make_shared<ReplicaLinks>(worker.part, config.model.split.workers());
   GOSSAMER_TRY(const Setup setup,
                make_network_setup(part_config(config, worker), {worker.replica}, environment,

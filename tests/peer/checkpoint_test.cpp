@@ -269,7 +269,7 @@ TEST_CASE("a forged manifest, whose checksum is right, cannot start a run at num
   const Json whole = Json::parse(content_of(path));
   const auto refusal_with = [&](const char* pointer, const Json& value) {
     Json forged = whole;
-    forged.at(Json::json_pointer(pointer)) = value;
+    forged[Json::json_pointer(pointer)] = value;
     forged.erase("checksum");
     forged["checksum"] = hash_hex(text_of(forged));
     written(path, text_of(forged, 1) + "\n");
@@ -283,7 +283,7 @@ TEST_CASE("a forged manifest, whose checksum is right, cannot start a run at num
     CAPTURE(text_of(value));
     CHECK(refusal_with(pointer, value).starts_with(path.string() + " is damaged: "));
   };
-  for (const char* pointer : {"/round", "/nodes/0/local_steps", "/nodes/1/node"}) {
+  for (const char* pointer : {"/round", "/nodes/0/local_steps", "/nodes/1/node", "/part"}) {
     beyond(pointer, std::uint64_t{1} << 63);
     beyond(pointer, ~std::uint64_t{0});
     for (const Json& value : {Json(-1), Json(0.5), Json("1"), Json(true), Json(), Json::array()})
@@ -292,6 +292,7 @@ TEST_CASE("a forged manifest, whose checksum is right, cannot start a run at num
   beyond("/round", process.setup.config.run.rounds + 1);
   beyond("/nodes/1/node", process.setup.nodes());
   beyond("/nodes/1/node", 0);
+  beyond("/part", 0);  // this model is not cut
   beyond("/nodes/0/bytes_sent", -1);
   beyond("/nodes/0/counters", Json::array({-1}));
   for (const char* pointer : {"/nodes/0/program/offset", "/nodes/1/program/bytes"})

@@ -80,6 +80,9 @@ Manifest manifest_from(const Json& json) {
   Manifest manifest;
   manifest.round = count(json.at("round"));
   json.at("run_id").get_to(manifest.run_id);
+  if (const auto part = json.find("part"); part != json.end())
+    manifest.part = static_cast<int>(std::min<std::uint64_t>(
+        count(*part), std::numeric_limits<int>::max()));  // no model has that one
   json.at("configuration").get_to(manifest.configuration);
   manifest.config = json.at("config");
   json.at("wall_seconds").get_to(manifest.wall_seconds);
@@ -91,9 +94,11 @@ Manifest manifest_from(const Json& json) {
 }
 
 Status check_configuration(const Setup& setup, const fs::path& path, const Manifest& manifest) {
-  if (manifest.configuration == setup.configuration_hash()) return {};
-  const auto difference =
-      config_difference(setup.config, config_json(setup.config), manifest.config);
+  if (manifest.configuration == checkpoint_configuration(setup, manifest.part)) return {};
+  Json here = config_json(setup.config), there = manifest.config;
+  if (!manifest.part)
+    for (Json* config : {&here, &there}) config->erase("split");
+  const auto difference = config_difference(setup.config, here, there);
   const std::string what =
       difference ? fmt::format("{} is {} there and {} here", difference->name,
                                text_of(difference->there), text_of(difference->here))
@@ -106,6 +111,11 @@ Status check_configuration(const Setup& setup, const fs::path& path, const Manif
 
 /// A checksum is no signature, so the numbers that the run will count on are checked too.
 Status check_nodes(const Setup& setup, const fs::path& path, const Manifest& manifest) {
+  const auto& split = setup.workload->spec().split;
+  if (const std::size_t parts = split ? split->parts().size() : 0;
+      manifest.part && static_cast<std::size_t>(*manifest.part) >= parts)
+    return damaged_file(
+        path, fmt::format("it is of part {} of a model that has {}", *manifest.part, parts));
   if (manifest.round > setup.config.run.rounds)
     return damaged_file(path, fmt::format("it is of round {}, and the run has {} rounds",
                                           manifest.round, setup.config.run.rounds));
@@ -120,6 +130,24 @@ Status check_nodes(const Setup& setup, const fs::path& path, const Manifest& man
   }
   return {};
 }
+
+/// The tensors of the rows of a part, or of a whole model, and the values of such a row.
+struct HeldRows {
+  std::span<const train::ParameterBlock> blocks;
+  std::size_t parameters = 0;
+
+  static HeldRows of(const Setup& setup, std::optional<int> part) {
+    const WorkloadSpec& spec = setup.workload->spec();
+    if (part == setup.part) return {spec.blocks, setup.parameters};
+    if (part) {
+      const train::ModelPart& held = spec.split->parts().at(static_cast<std::size_t>(*part));
+      return {held.blocks, held.parameters};
+    }
+    HeldRows whole{spec.split->blocks(), 0};
+    for (const train::ParameterBlock& block : whole.blocks) whole.parameters += block.length;
+    return whole;
+  }
+};
 
 /// Checks the hash of every tensor, and that every tensor of the nodes' states exists.
 Status check_tensors(const Setup& setup, const Manifest& manifest, SafetensorsFile& file) {
@@ -138,7 +166,7 @@ Status check_tensors(const Setup& setup, const Manifest& manifest, SafetensorsFi
           fmt::format("the hash of tensor {} does not match its manifest", infos[i].name));
   }
   for (const NodeState& state : manifest.nodes)
-    for (const StateTensor& tensor : state_tensors(setup, state.node)) {
+    for (const StateTensor& tensor : state_tensors(setup, state.node, manifest.part)) {
       const TensorInfo* info = file.header().find(tensor.name);
       if (info == nullptr || info->shape != tensor.shape)
         return damaged_file(
@@ -152,8 +180,13 @@ Status check_tensors(const Setup& setup, const Manifest& manifest, SafetensorsFi
 }  // namespace
 
 std::vector<StateTensor> state_tensors(const Setup& setup, int node) {
+  return state_tensors(setup, node, setup.part);
+}
+
+std::vector<StateTensor> state_tensors(const Setup& setup, int node, std::optional<int> part) {
   const std::string prefix = tensor_prefix(setup, node);
-  const std::size_t d = setup.parameters;
+  const HeldRows held = HeldRows::of(setup, part);
+  const std::size_t d = held.parameters;
   std::vector<StateTensor> tensors;
   const auto add = [&](const std::string& name, std::vector<std::int64_t> shape, std::size_t row,
                        std::size_t first, std::size_t length) {
@@ -164,7 +197,7 @@ std::vector<StateTensor> state_tensors(const Setup& setup, int node) {
                         std::size_t length) {
     add(name, {static_cast<std::int64_t>(length)}, row, first, length);
   };
-  for (const train::ParameterBlock& block : setup.workload->spec().blocks)
+  for (const train::ParameterBlock& block : held.blocks)
     add(block.name, {block.shape.begin(), block.shape.end()}, 0, block.offset, block.length);
   const std::vector<gossip::RowSpec> specs = setup.algorithm->rows(*setup.schedule);
   if (specs.front().extra > 0) flat("state.x.extra", 0, d, specs.front().extra);
@@ -176,6 +209,10 @@ std::vector<StateTensor> state_tensors(const Setup& setup, int node) {
   return tensors;
 }
 
+std::string checkpoint_configuration(const Setup& setup, std::optional<int> part) {
+  return part ? setup.configuration_hash() : setup.uncut_configuration_hash();
+}
+
 std::string manifest_text(const Manifest& manifest) {
   Json json;
   json["format"] = kFormat;
@@ -183,6 +220,7 @@ std::string manifest_text(const Manifest& manifest) {
   json["run_id"] = manifest.run_id;
   json["round"] = manifest.round;
   json["wall_seconds"] = manifest.wall_seconds;
+  if (manifest.part) json["part"] = *manifest.part;
   json["configuration"] = manifest.configuration;
   json["config"] = manifest.config;
   json["nodes"] = Json::array();

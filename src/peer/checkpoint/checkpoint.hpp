@@ -7,6 +7,7 @@
 //                                  (Workload::save_state), one after another
 //   round-00000060-k.json          the manifest: run, round, each node's counters and number of
 //                                  local steps, and hashes of everything
+// A worker of a cut model that is in a process of its own writes the rows of its part.
 // k is the lowest node of the process. The number of local steps is the state of the random
 // numbers and of the data cursor: batches, noise and step sizes are keyed by (seed, peer, step),
 // and random numbers of algorithms by (seed, round).
@@ -62,13 +63,17 @@ struct StateTensor {
   std::vector<std::int64_t> shape;
   std::size_t row = 0, first = 0, length = 0;  ///< `length` values of the row, from `first` on
 };
-/// All tensors of a node's state, in the order of the file.
+/// All tensors of a node's state, in the order of the file; of one `part` of its model, if it is
+/// given (SplitModel::parts()).
+std::vector<StateTensor> state_tensors(const Setup& setup, int node, std::optional<int> part);
+/// The same of what this process holds.
 std::vector<StateTensor> state_tensors(const Setup& setup, int node);
 
 struct Manifest {
   gossip::Round round = 0;
   std::string run_id;
-  std::string configuration;                                 ///< Setup::configuration_hash()
+  std::optional<int> part;                                   ///< of the model; none: it is whole
+  std::string configuration;  ///< Setup::configuration_hash(), uncut where models are whole
   Json config;                                               ///< as in the header of the log
   double wall_seconds = 0;                                   ///< duration of the run so far
   std::vector<NodeState> nodes;                              ///< ascending
@@ -89,9 +94,13 @@ std::filesystem::path state_path(const std::filesystem::path& manifest);
 Result<std::string> read_program_state(const std::filesystem::path& path,
                                        const ProgramState& state);
 
-/// Reads all files and checks all hashes, and that they belong to this run. Errors name the file:
-/// (data) it is damaged; (invalid) it is from another configuration, with the first key that
-/// differs.
+/// What Manifest::configuration is in this run.
+std::string checkpoint_configuration(const Setup& setup, std::optional<int> part);
+
+/// Reads all files and checks all hashes, and that they belong to this run: of whole models,
+/// whichever way the run cuts them, or of a part of a model that is cut as this run's. Errors name
+/// the file: (data) it is damaged; (invalid) it is from another configuration, with the first key
+/// that differs.
 Result<Manifest> verify_checkpoint(const Setup& setup, const std::filesystem::path& manifest);
 
 }  // namespace gossamer::peer

@@ -154,10 +154,15 @@ Result<std::map<gossip::Round, SavedStates>> find_states(
                              manifest.error().message));
       continue;
     }
+    if (manifest->part && manifest->part != setup.part)
+      return invalid_error(fmt::format(
+          "{} has part {} of cut models, and not what this process holds; `gossamer collect "
+          "--checkpoint` puts the parts together",
+          name.manifest.string(), *manifest->part));
     for (NodeState& state : manifest->nodes)
       if (const int node = state.node; std::ranges::binary_search(hosted, node))
         found[manifest->round].try_emplace(
-            node, SavedStates::Node{std::move(state), tensors_path(name.manifest)});
+            node, SavedStates::Node{std::move(state), tensors_path(name.manifest), manifest->part});
     double& seconds = wall_seconds[manifest->round];
     seconds = std::max(seconds, manifest->wall_seconds);
   }

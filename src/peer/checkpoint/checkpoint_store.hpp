@@ -51,14 +51,16 @@ struct SavedStates {
   struct Node {
     NodeState state;
     std::filesystem::path tensors;
+    std::optional<int> part = {};  ///< Manifest::part
   };
   std::vector<Node> nodes;  ///< ascending
 };
 
 /// Returns, by round, the states in the folder, for every round in which each of `hosted` that
-/// counts has a valid state, and one does. It does not matter which process wrote a state. `only`:
+/// counts has a valid state, and one does. It does not matter which process wrote a state: that of
+/// a whole model serves a process that holds a part of it too. `only`:
 /// the only round to consider. `on_message` receives a message for each damaged checkpoint, which
-/// is skipped. Error (invalid): a checkpoint is from another configuration.
+/// is skipped. Error (invalid): a checkpoint is from another configuration, or of another part.
 Result<std::map<gossip::Round, SavedStates>> find_states(
     const Setup& setup, const std::filesystem::path& folder, const std::vector<int>& hosted,
     std::optional<gossip::Round> only, const std::function<void(const std::string&)>& on_message);

@@ -51,7 +51,8 @@ Status Checkpointer::begin(gossip::Round round, PendingCheckpoint& pending) {
   manifest.round = round;
   manifest.run_id = setup_.config.run_id();
   if (configuration_.empty())
-    configuration_ = setup_.configuration_hash();  // reads all of the data
+    configuration_ = checkpoint_configuration(setup_, setup_.part);  // reads all of the data
+  manifest.part = setup_.part;
   manifest.configuration = configuration_;
   manifest.config = config_json(setup_.config);
   return {};

@@ -58,7 +58,7 @@ class Checkpointer {
 
   const Setup& setup_;
   CheckpointerRequest request_;
-  std::string configuration_;  ///< Setup::configuration_hash(), computed on first use
+  std::string configuration_;  ///< Manifest::configuration, computed on first use
   std::map<gossip::Round, PendingCheckpoint> pending_;
 };
 

@@ -67,7 +67,7 @@ class NetworkCheck {
     if (!worker.ok()) return problem("ids", worker.error());
     worker_ = *worker;
     if (!worker_) return true;
-    if (const Status valid = check_worker(config_, *worker_, {}); !valid.ok())
+    if (const Status valid = check_worker(config_, *worker_); !valid.ok())
       return problem("ids", valid.error());
     config_ = part_config(config_, *worker_);
     return true;

@@ -70,6 +70,10 @@ std::vector<int> finished_nodes_of(const fs::path& path, int lowest, const std::
 
 }  // namespace
 
+fs::path final_path(const ProcessLog& log) {
+  return log.path.parent_path() / fmt::format("final-{}.safetensors", log.lowest_peer);
+}
+
 LogReader::LogReader(fs::path path, int lowest) {
   log_.path = std::move(path);
   log_.lowest_peer = lowest;

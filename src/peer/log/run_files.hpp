@@ -30,6 +30,9 @@ struct ProcessLog {
   const Json* end() const;    ///< the end record; null if there is none
 };
 
+/// The file of the final parameters of a process's nodes, beside its log.
+std::filesystem::path final_path(const ProcessLog& log);
+
 /// Reads a log, and what is appended to it later. Thread: one at a time.
 class LogReader {
  public:

@@ -62,7 +62,7 @@ Result<std::optional<WorkerPlace>> find_worker(const Config& config, const std::
   return std::optional(worker);
 }
 
-Status check_worker(const Config& config, const WorkerPlace& worker, const ResumeChoice& resume) {
+Status check_worker(const Config& config, const WorkerPlace& worker) {
   const train::SplitOptions& split = config.model.split;
   if (!split.is_on())
     return invalid_error(
@@ -87,8 +87,6 @@ Status check_worker(const Config& config, const WorkerPlace& worker, const Resum
     return refuse(reachable.error().message);
   if (config.optimizer.rule.kind == gpu::UpdateRule::Kind::muon)
     return refuse("optimizer.kind = muon asks which matrix is the model's last one");
-  if (resume.kind == ResumeChoice::Kind::path)
-    return refuse("each worker has checkpoints of its own part: resume with --resume auto");
   if (config.run.open)
     return refuse(
         "replicas of several processes do not join a network that runs: set run.open = false");

@@ -6,7 +6,6 @@
 #include <string>
 
 #include "base/result.hpp"
-#include "peer/checkpoint/resume.hpp"
 #include "peer/config/config.hpp"
 #include "peer/setup/local_rank.hpp"
 
@@ -34,7 +33,7 @@ Result<std::optional<WorkerPlace>> find_worker(const Config& config, const std::
 
 /// Whether the run has this worker, and lets workers be in processes of their own. Error (invalid):
 /// names the key, and says what would do.
-Status check_worker(const Config& config, const WorkerPlace& worker, const ResumeChoice& resume);
+Status check_worker(const Config& config, const WorkerPlace& worker);
 
 /// The configuration of the network of the workers that hold this part, one of each replica, and
 /// mix it: its peers are the replicas, and [net] is as of part_options(). The run folder, the

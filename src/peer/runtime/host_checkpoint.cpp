@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/check.hpp"
+#include "peer/checkpoint/saved_rows.hpp"
 #include "peer/runtime/host.hpp"
 
 namespace gossamer::peer {
@@ -73,23 +74,22 @@ Status Host::restore(gossip::PeerEngine& engine, gossip::Round round,
       state.counters.size() != counters)
     return data_error(fmt::format("{} has {} counters of node {}, not {}", saved.tensors.string(),
                                   state.counters.size(), state.node, counters));
-  GOSSAMER_TRY(SafetensorsFile file, SafetensorsFile::open(saved.tensors));
+  GOSSAMER_TRY(const SavedRows saved_rows, SavedRows::open(setup_, saved));
   const std::vector<std::span<float>> rows = engine.state_rows();
   std::vector<float> values;
   for (const StateTensor& piece : state_tensors(setup_, state.node)) {
-    const TensorInfo* place = file.header().find(piece.name);
-    if (place == nullptr || place->values != piece.length)
-      return data_error(fmt::format("{} has no tensor {} of {} values", saved.tensors.string(),
-                                    piece.name, piece.length));
     values.resize(piece.length);
-    GOSSAMER_TRY_STATUS(file.read(*place, 0, values));
+    GOSSAMER_TRY_STATUS(saved_rows.read(piece, values));
     setup_.device->upload(rows[piece.row].data() + piece.first, values.data(),
                           values.size() * sizeof(float));
   }
   engine.restore({round, state.steps, state.counters});
   engine.node().set_times(state.metrics.times);
   if (setup_.trains()) GOSSAMER_TRY_STATUS(restore_workload(engine, saved));
-  log_.restore(engine.id(), state.metrics);
+  NodeMetrics metrics = state.metrics;
+  // What a whole replica has sent counts once: at the worker of its first part.
+  if (!saved.part && setup_.part.value_or(0) > 0) metrics.traffic = {};
+  log_.restore(engine.id(), metrics);
   return {};
 }
 

@@ -97,6 +97,12 @@ std::string Setup::configuration_hash() const {
   return hash_hex(config.shared_hash() + workload->data_hash() + workload->spec().model_text);
 }
 
+std::string Setup::uncut_configuration_hash() const {
+  Config uncut = config;
+  uncut.resolved["split"] = train::split_parameters().values({});
+  return hash_hex(uncut.shared_hash() + workload->data_hash() + workload->spec().model_text);
+}
+
 topology::ScheduleRequest schedule_request(const Config& config,
                                            const gossip::Algorithm& algorithm) {
   topology::ScheduleRequest request{config.topology.kind,    config.topology.values,

@@ -28,7 +28,7 @@ std::string place(const Config& config, const std::string& option, const Variabl
 }
 
 std::string refusal(const Config& config) {
-  const Status status = check_worker(config, {1, 2}, {});
+  const Status status = check_worker(config, {1, 2});
   return status.ok() ? "" : status.error().message;
 }
 

@@ -278,13 +278,6 @@ def test_logs_that_exchanged_their_parts_are_refused(network: NetworkFactory) ->
     assert "the model is cut in another way" in refused.stderr
 
 
-def test_a_worker_resumes_from_no_path(network: NetworkFactory) -> None:
-    net = network(2, *MLP, "split.layers=2")
-    refused = net.start("0.0", resume=str(net.folder))
-    assert refused.wait() == 2
-    assert "resume with --resume auto" in refused.stderr
-
-
 def test_a_part_without_files_is_named(network: NetworkFactory) -> None:
     net = network(2, *MLP, "split.layers=2", "run.rounds=2")
     start(net, 2, 2)
