@@ -133,6 +133,9 @@ def loss_of(model: dict[str, Any], row: Tensor) -> Tensor:
         inputs = [samples if k == -1 else outputs[k] for k in operation["inputs"]]
         outputs.append(output(operation, inputs, weights.get(operation["name"], {})))
     logits = outputs[-1].reshape(model["batch"], -1)
+    if "targets" in model:
+        targets = torch.tensor(model["targets"], dtype=torch.float32).double()
+        return functional.mse_loss(logits.reshape(-1), targets) / 2
     return functional.cross_entropy(logits, torch.tensor(model["labels"]))
 
 
@@ -146,6 +149,7 @@ def test_losses_and_gradients_of_random_graphs(models: list[dict[str, Any]]) -> 
     assert len(models) == MODELS
     kinds = {operation["kind"] for model in models for operation in model["operations"]}
     assert kinds == {*ONE_INPUT, "add", "concatenate"}
+    assert sum("targets" in model for model in models) == MODELS // 4
     for model in models:
         row = torch.tensor(model["row"], dtype=torch.float64, requires_grad=True)
         loss = loss_of(model, row)

@@ -28,7 +28,14 @@ std::string parameters_json(const Operator& op) {
 void print_model(std::uint64_t seed) {
   constexpr int kBatch = 3;
   const RandomGraph graph(seed, false);
-  const ModelSpec spec = graph.spec();
+  ModelSpec spec = graph.spec();
+  // Every fourth one is a regression on what the others classify with.
+  const bool regression = seed % 4 == 3;
+  if (regression) {
+    const int classifier = static_cast<int>(spec.operations.size()) - 1;
+    spec.operations.push_back({"target", Dense{.units = 1}, {classifier}});
+    spec.loss = Loss::squared_error;
+  }
   Bench bench(spec, kSmallImage, kBatch);
   if (graph.embeds())
     for (std::size_t i = 0; i < bench.table.features.size(); ++i)
@@ -48,10 +55,13 @@ void print_model(std::uint64_t seed) {
                                  fmt::join(block.shape, ","), block.offset));
   fmt::print(
       "{{\"seed\":{},\"shape\":[{},{},{}],\"batch\":{},\"operations\":[{}],\"blocks\":[{}],"
-      "\"features\":[{}],\"labels\":[{}],\"row\":[{}],\"loss\":{},\"gradient\":[{}]}}\n",
+      "\"features\":[{}],\"{}\":[{}],\"row\":[{}],\"loss\":{},\"gradient\":[{}]}}\n",
       seed, kSmallImage.channels, kSmallImage.height, kSmallImage.width, kBatch,
       fmt::join(operations, ","), fmt::join(blocks, ","), fmt::join(bench.table.features, ","),
-      fmt::join(bench.table.labels, ","), fmt::join(row, ","), loss, fmt::join(gradient, ","));
+      regression ? "targets" : "labels",
+      regression ? fmt::format("{}", fmt::join(bench.table.targets, ","))
+                 : fmt::format("{}", fmt::join(bench.table.labels, ",")),
+      fmt::join(row, ","), loss, fmt::join(gradient, ","));
 }
 
 }  // namespace
