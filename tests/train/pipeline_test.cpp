@@ -107,6 +107,19 @@ TEST_CASE("messages that take time delay a pipeline as computed by hand") {
   CHECK(pipeline_time(costs, 4).seconds > 0);
 }
 
+TEST_CASE("a message that waits for its link holds up no other link of its sender") {
+  // Worker 0 sends to worker 1 for two seconds in each of two microbatches, and then a message
+  // without bytes to worker 2, which worker 2 passes on to worker 3: two latencies.
+  PipelineCosts costs;
+  costs.segments = {{.worker = 0}, {.worker = 1}, {.worker = 0}, {.worker = 2}, {.worker = 3}};
+  costs.messages = {{0, 1, 4000, Kind::output}, {2, 3, 0, Kind::output}, {3, 4, 0, Kind::output}};
+  costs.latency = 10, costs.link = 1000;
+  CHECK(pipeline_time(costs, 2).seconds == doctest::Approx(20));
+  // Over one uplink the second of them waits for the second long one.
+  costs.uplink = 1000;
+  CHECK(pipeline_time(costs, 2).seconds == doctest::Approx(24));
+}
+
 TEST_CASE("workers that share a stage: each waits for what it takes, as computed by hand") {
   // Stage 0 of two workers: 0 computes segments 0 and 2, 1 computes segment 1, which takes the
   // output of 0 and gives one to 2; gradients go back.

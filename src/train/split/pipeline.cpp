@@ -61,15 +61,20 @@ class Transfers {
     const int from = costs_.segments[static_cast<std::size_t>(message.from)].worker;
     const int to = costs_.segments[static_cast<std::size_t>(message.to)].worker;
     const double bytes = message.bytes * share;
-    const auto seconds = [bytes](double limit) { return limit > 0 ? bytes / limit : 0; };
-    double& link = free_[{from, to}];
-    double& up = free_[{from, kAll}];
-    double& down = free_[{kAll, to}];
-    const double begin = std::max({time, link, up, down});
-    link = begin + seconds(costs_.link);
-    up = begin + seconds(costs_.uplink);
-    down = begin + seconds(costs_.downlink);
-    return std::max({link, up, down}) + costs_.latency;
+    // What has no limit holds nothing up: a message that waits for its link leaves the others of its
+    // sender alone.
+    std::vector<std::pair<double*, double>> used;  // when it is free, and its limit
+    const auto use = [&](double& free, double limit) {
+      if (limit > 0) used.emplace_back(&free, limit);
+    };
+    use(free_[{from, to}], costs_.link);
+    use(free_[{from, kAll}], costs_.uplink);
+    use(free_[{kAll, to}], costs_.downlink);
+    double begin = time;
+    for (const auto& [free, limit] : used) begin = std::max(begin, *free);
+    double end = begin;
+    for (const auto& [free, limit] : used) end = std::max(end, *free = begin + bytes / limit);
+    return end + costs_.latency;
   }
 
  private:
