@@ -26,6 +26,7 @@ from pathlib import Path
 from partitions import inside, ip
 
 LONGEST_QUEUE = 0.5  # seconds
+SMALL_PACKET = 100  # bytes
 SET_INTERFACE, TUN_WITHOUT_HEADER = 0x400454CA, 0x0001 | 0x1000  # TUNSETIFF, IFF_TUN | IFF_NO_PI
 
 
@@ -39,6 +40,9 @@ class Emulation:
     path: dict[tuple[int, int], float] = field(default_factory=dict)  # of each pair, each way
     uplink: float = 0
     downlink: float = 0
+    # Acknowledgements do not wait behind data, as in the fair queues of Linux (fq_codel): two
+    # streams against each other then fill a path.
+    fair: bool = False
 
 
 def address(peer: int) -> str:
@@ -99,13 +103,14 @@ class Router(Carrier):
         if not 0 <= receiver < len(self.tunnels):
             return  # IPv6's announcements
         pair = (min(sender, receiver), max(sender, receiver))
+        overtakes = self.emulation.fair and len(packet) <= SMALL_PACKET
         now = when = time.monotonic()
         for capacity, mbit_s in (
             (("up", sender), self.emulation.uplink),
             ((sender, receiver), self.emulation.path.get(pair, 0)),
             (("down", receiver), self.emulation.downlink),
         ):
-            if mbit_s == 0:
+            if mbit_s == 0 or overtakes:
                 continue
             begin = max(when, self._free[capacity])
             if begin - now > LONGEST_QUEUE:
@@ -114,7 +119,8 @@ class Router(Carrier):
             when = self._free[capacity] = begin + len(packet) * 8 / (mbit_s * 1e6)
         jitter = self._rng.uniform(0, self.emulation.jitter)
         when += (self.emulation.latency[pair] + jitter) / 1e3
-        when = self._last[sender, receiver] = max(when, self._last[sender, receiver])
+        if not overtakes:
+            when = self._last[sender, receiver] = max(when, self._last[sender, receiver])
         self.send(receiver, packet, when)
 
 
