@@ -154,7 +154,9 @@ def training_loop(values: int, wrapped: bool, folder: str) -> Callable[[], float
 
 def alternating_loops(values: int, folder: str) -> dict[str, dict[str, float]]:
     """Both loops in turn, step by step, so that both have the machine in the same state."""
-    loops = {side: training_loop(values, side == "wrapped", folder) for side in ("wrapped", "plain")}
+    loops = {
+        side: training_loop(values, side == "wrapped", folder) for side in ("wrapped", "plain")
+    }
     results = {side: {"seconds": 0.0, "check": 0.0} for side in loops}
     for index in range(WARMUP + TIMED):
         for side in sorted(loops, reverse=index % 2 == 0):
@@ -281,8 +283,10 @@ def run_processes(options: argparse.Namespace, side: str, peers: int) -> list[An
 
 
 class Rates:
-    """Steps per second of the slowest process of a side. Of sides that alternate in one process, the
-    one that is asked for second has been measured with the first."""
+    """Steps per second of the slowest process of a side.
+
+    Of sides that alternate in one process, the second has been measured with the first.
+    """
 
     def __init__(self, options: argparse.Namespace) -> None:
         self._options = options
@@ -317,7 +321,9 @@ def compare(
         lambda: rates.measure(sides[0], peers),
         lambda: rates.measure(sides[1], peers),
     )
-    if any(abs(a - b) > 1e-4 * max(1.0, abs(b)) for a, b in zip(*rates.checks.values(), strict=True)):
+    if any(
+        abs(a - b) > 1e-4 * max(1.0, abs(b)) for a, b in zip(*rates.checks.values(), strict=True)
+    ):
         raise SystemExit(f"python_step.py: {name}: the two sides computed different values")
     return pairs
 

@@ -5,10 +5,10 @@
 
 The eight workers of each cut of experiments/split_variants.toml are processes in network namespaces
 of their own, with links of 5 Mbit/s and 5 ms between any two: the router (packet_router.py) carries
-no more packets in time. They train the model of experiments/split.toml with half the width, whose rows
-have 0.5 MB. `gossamer run` predicts the time of the same rounds in virtual time, with the bandwidth
-that TCP leaves to its payload, and with the time of a sample that one process with one thread has
-measured.
+no more packets in time. They train the model of experiments/split.toml with half the width, whose
+rows have 0.5 MB. `gossamer run` predicts the time of the same rounds in virtual time, with the
+bandwidth that TCP leaves to its payload, and with the time of a sample that one process with one
+thread has measured.
 
 Prints one line of JSON for each cut. Exit code 1: a prediction is off by more than 10 %. Needs
 root, iproute2, nsenter and /dev/net/tun; without them it prints the reason, and the exit code is
@@ -51,7 +51,11 @@ class Cut:
     def __init__(self, options: argparse.Namespace, folder: Path, name: str) -> None:
         variants = tomllib.loads((EXPERIMENTS / "split_variants.toml").read_text())["variants"]
         self.program, self.rounds, self.folder = options.program.resolve(), options.rounds, folder
-        self.settings = [HIDDEN, *EVALUATION, *(f"{key}={value}" for key, value in variants[name].items())]
+        self.settings = [
+            HIDDEN,
+            *EVALUATION,
+            *(f"{key}={value}" for key, value in variants[name].items()),
+        ]
         self.replicas: int = variants[name]["run.peers"]
 
     def command(self, verb: str, *options: str, sets: tuple[str, ...] = ()) -> list[str]:
@@ -106,7 +110,7 @@ class Cut:
 
 
 def measured_sample_ms(options: argparse.Namespace, folder: Path) -> float:
-    """The time of a sample in a process that holds the whole model and has a processor to itself."""
+    """The time of a sample in a process that has the whole model, and a processor to itself."""
     samples = 32 * 200
     command = [
         str(options.program.resolve()), "run", str(EXPERIMENTS / "split.toml"), "--quiet",

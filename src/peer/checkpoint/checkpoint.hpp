@@ -72,12 +72,12 @@ std::vector<StateTensor> state_tensors(const Setup& setup, int node);
 struct Manifest {
   gossip::Round round = 0;
   std::string run_id;
-  std::optional<int> part;                                   ///< of the model; none: it is whole
-  std::string configuration;  ///< Setup::configuration_hash(), uncut where models are whole
-  Json config;                                               ///< as in the header of the log
-  double wall_seconds = 0;                                   ///< duration of the run so far
-  std::vector<NodeState> nodes;                              ///< ascending
-  std::string header_hash;                                   ///< of the tensor file's header
+  std::optional<int> part;       ///< of the model; none: it is whole
+  std::string configuration;     ///< Setup::configuration_hash(), uncut where models are whole
+  Json config;                   ///< as in the header of the log
+  double wall_seconds = 0;       ///< duration of the run so far
+  std::vector<NodeState> nodes;  ///< ascending
+  std::string header_hash;       ///< of the tensor file's header
   std::vector<std::pair<std::string, std::string>> tensors;  ///< name and hash
 };
 

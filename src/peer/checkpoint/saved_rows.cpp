@@ -23,8 +23,7 @@ void for_each_run(const Setup& setup, int part, std::size_t row, auto&& run) {
     held.for_each_run([&](std::size_t whole, std::size_t own, std::size_t values) {
       run(m * whole_parameters + whole, m * held.parameters + own, values);
     });
-  if (spec.extra > 0)
-    run(multiples * whole_parameters, multiples * held.parameters, spec.extra);
+  if (spec.extra > 0) run(multiples * whole_parameters, multiples * held.parameters, spec.extra);
 }
 
 std::size_t extra_of(const Setup& setup, std::size_t row) {
@@ -45,8 +44,7 @@ Result<const TensorInfo*> tensor_in(const SafetensorsFile& file, const StateTens
 Result<SavedRows> SavedRows::open(const Setup& setup, const SavedStates::Node& saved) {
   GOSSAMER_TRY(SafetensorsFile file, SafetensorsFile::open(saved.tensors));
   SavedRows rows(setup, std::move(file));
-  if (setup.part && !saved.part)
-    rows.whole_ = state_tensors(setup, saved.state.node, std::nullopt);
+  if (setup.part && !saved.part) rows.whole_ = state_tensors(setup, saved.state.node, std::nullopt);
   return rows;
 }
 

@@ -55,8 +55,8 @@ Result<std::map<int, SavedPart>> read_part(
     if (manifest->part != part) continue;
     for (NodeState& state : manifest->nodes) {
       const int node = state.node;
-      saved.try_emplace(
-          node, SavedPart{std::move(state), manifest->wall_seconds, tensors_path(path)});
+      saved.try_emplace(node,
+                        SavedPart{std::move(state), manifest->wall_seconds, tensors_path(path)});
     }
   }
   return saved;
@@ -68,9 +68,10 @@ Result<NodeState> whole_state(const SavedRound& parts, int node) {
   for (std::size_t part = 1; part < parts.size(); ++part) {
     const SavedPart& saved = parts[part].at(node);
     if (saved.state.steps != whole.steps || saved.state.counters != whole.counters)
-      return data_error(fmt::format("{}: this worker of replica {} has taken {} local steps, and "
-                                    "that of part 0 has taken {}",
-                                    saved.tensors.string(), node, saved.state.steps, whole.steps));
+      return data_error(
+          fmt::format("{}: this worker of replica {} has taken {} local steps, and "
+                      "that of part 0 has taken {}",
+                      saved.tensors.string(), node, saved.state.steps, whole.steps));
     NodeMetrics& metrics = whole.metrics;
     const NodeMetrics& more = saved.state.metrics;
     metrics.time = std::max(metrics.time, more.time);
@@ -80,8 +81,8 @@ Result<NodeState> whole_state(const SavedRound& parts, int node) {
   return whole;
 }
 
-Result<fs::path> write_whole(const Setup& setup, const std::vector<int>& nodes,
-                             gossip::Round round, const SavedRound& parts, const fs::path& folder) {
+Result<fs::path> write_whole(const Setup& setup, const std::vector<int>& nodes, gossip::Round round,
+                             const SavedRound& parts, const fs::path& folder) {
   std::error_code error;
   fs::create_directories(folder, error);
   if (error)
@@ -151,8 +152,7 @@ Result<fs::path> collect_checkpoint(const fs::path& folder, const std::vector<Ov
     for (std::size_t part = 0; part < parts.size(); ++part) {
       const auto found = manifests[part].find(round);
       if (found == manifests[part].end()) break;
-      GOSSAMER_TRY(auto read,
-                   read_part(setup, static_cast<int>(part), found->second, on_message));
+      GOSSAMER_TRY(auto read, read_part(setup, static_cast<int>(part), found->second, on_message));
       if (!is_whole(read)) break;
       saved.push_back(std::move(read));
     }

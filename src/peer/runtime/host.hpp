@@ -36,7 +36,7 @@ struct HostRequest {
   /// What those links of a hosted node share.
   std::function<gossip::NodeModel(int node)> ports = [](int) { return gossip::NodeModel(); };
   gossip::StepTimes step_times = {};  ///< zero: steps take the time that they take
-  LinkTraffic* traffic = nullptr;  ///< counts what passes those links; null: nothing does
+  LinkTraffic* traffic = nullptr;     ///< counts what passes those links; null: nothing does
   /// Asked after each round of each node; true ends the run after the round that is under way.
   std::function<bool()> interrupted = [] { return false; };
   /// Bytes of a hosted node's links to other processes.

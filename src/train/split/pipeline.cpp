@@ -61,8 +61,8 @@ class Transfers {
     const int from = costs_.segments[static_cast<std::size_t>(message.from)].worker;
     const int to = costs_.segments[static_cast<std::size_t>(message.to)].worker;
     const double bytes = message.bytes * share;
-    // What has no limit holds nothing up: a message that waits for its link leaves the others of its
-    // sender alone.
+    // What has no limit holds nothing up: a message that waits for its link leaves the others of
+    // its sender alone.
     std::vector<std::pair<double*, double>> used;  // when it is free, and its limit
     const auto use = [&](double& free, double limit) {
       if (limit > 0) used.emplace_back(&free, limit);
