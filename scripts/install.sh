@@ -76,7 +76,7 @@ install_torch() {
     say "install: $python has no torch, numpy, pytest or xdist: the Python package is not built, and its tests fail"
     return
   fi
-  make_environment .venv-torch "$python" python/requirements.txt "1 MB" --system-site-packages
+  make_environment .venv-torch "$python" python/requirements.txt "about 150 MB" --system-site-packages
 }
 
 case "${1:-}" in

@@ -3,7 +3,6 @@
 # under build/, which are made at the first call. The package is the one that was built, whatever
 # the version of PyTorch.
 #   tests/python_versions.sh torch      all tests, with PyTorch 2.1 and 2.15 from PyPI (9 GB)
-#   tests/python_versions.sh jax        the example of JAX (0.6 GB, half a minute to install)
 #   tests/python_versions.sh trackers   gossamer.export: TensorBoard, Weights & Biases, MLflow
 #                                       (1 GB, 2 minutes)
 #   tests/python_versions.sh trainers   gossamer.adapters: transformers and Lightning, with PyPI's
@@ -29,7 +28,6 @@ test_with() {
 }
 
 case "${1:-}" in
-  jax) test_with jax 'jax==0.4.38 numpy==1.24.2' tests/package/test_package_examples.py -k jax ;;
   torch)
     for version in 2.1.2 2.15.0; do
       test_with "torch-$version" "torch==$version numpy==1.24.2" tests/package
@@ -56,7 +54,7 @@ case "${1:-}" in
     "$made/venv/bin/python" experiments/python/numpy_peer.py
     ;;
   *)
-    echo "python_versions: which? (there are jax, torch, trackers, trainers and stable_abi)" >&2
+    echo "python_versions: which? (there are torch, trackers, trainers and stable_abi)" >&2
     exit 2
     ;;
 esac

@@ -80,7 +80,7 @@ def test_softmax_ends_with_the_parameters_of_the_native_model(
     configure: Configure, program: Path, tmp_path: Path, name: str
 ) -> None:
     if name == "jax_peer":
-        pytest.importorskip("jax", reason="jax is not installed: tests/python_versions.sh jax")
+        pytest.importorskip("jax", reason="JAX is not in this environment: .venv-torch has it")
     module = example(f"python/{name}.py")
     both = [f"run.peers={PEERS}", "local.threads=1", "data.batch=16", "optimizer.rate=0.1"]
     overrides = [text for each in both for text in ("--set", each)]
@@ -116,7 +116,7 @@ def test_softmax_ends_with_the_parameters_of_the_native_model(
 @pytest.mark.parametrize("name", ["numpy_peer", "jax_peer"])
 def test_softmax_as_processes_ends_as_the_simulation(run: Run, tmp_path: Path, name: str) -> None:
     if name == "jax_peer":
-        pytest.importorskip("jax", reason="jax is not installed: tests/python_versions.sh jax")
+        pytest.importorskip("jax", reason="JAX is not in this environment: .venv-torch has it")
     script = f"python/{name}.py"
     output = run(script, "--rounds", 40, "--out", tmp_path / "simulated")
     assert "4 peers, 40 rounds: test loss" in output
