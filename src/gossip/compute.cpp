@@ -40,6 +40,8 @@ void Compute::run_checks() {
 bool Compute::run_pending(Time next_event) {
   run_checks();
   if (!handovers_.empty()) {
+    // After them more peers of this process may train in the same batch.
+    if (run_row_operations()) return true;
     run_training(next_event);
     for (const std::coroutine_handle<> waiter : std::exchange(handovers_, {}))
       scheduler_.post(waiter);
@@ -49,6 +51,10 @@ bool Compute::run_pending(Time next_event) {
     run_mixes();
     return true;
   }
+  return run_row_operations() || run_training(next_event);
+}
+
+bool Compute::run_row_operations() {
   const auto execute = [this](auto requests) { device_.execute(requests); };
   bool ran = false;
   std::apply([&](auto&... queue) { ((ran |= run_rows(queue, execute)), ...); }, row_queues_);
@@ -60,7 +66,7 @@ bool Compute::run_pending(Time next_event) {
     run_coded(requests,
               [this](const Codec& codec, const auto& batch) { codec.decode(device_, batch); });
   });
-  return ran || run_training(next_event);
+  return ran;
 }
 
 void Compute::run_mixes() {

@@ -64,9 +64,9 @@ class Compute final : public IdleWork {
     return Awaiter(*this, operation, request);
   }
 
-  /// co_await compute.handed_over(): where training runs beside the scheduler's thread, until the
-  /// training that is queued by then has begun, or waits for a batch in flight. What the caller has
-  /// this thread do next does not delay it.
+  /// co_await compute.handed_over(): where training runs beside the scheduler's thread, until that
+  /// has the training that is queued, or is busy with an earlier batch. What the caller has this
+  /// thread do next then does not keep it waiting. Elsewhere it returns at once.
   auto handed_over() { return Handover{*this}; }
 
   /// Queues a piece of mixing. Piece, sources and listener stay where they are until the listener
@@ -178,6 +178,7 @@ class Compute final : public IdleWork {
   void run_coded(std::span<const CodecRequest<Request>> requests, Serve serve);
   void enqueue(TrainOperation operation, TrainRequest& request, std::coroutine_handle<> waiter);
   void run_mixes();
+  bool run_row_operations();
   template <class Request, class Serve>
   bool run_rows(RowQueue<Request>& queue, Serve serve);
   bool run_training(Time next_event);

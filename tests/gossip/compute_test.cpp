@@ -85,6 +85,35 @@ std::size_t batches_before_mix(bool concurrent) {
 
 }  // namespace
 
+TEST_CASE("a peer does not wait for training behind a batch in flight") {
+  VirtualScheduler scheduler;
+  LaterExecutor executor(true);
+  gpu::CpuDevice device(1);
+  CountingTrainer trainer;
+  Compute compute(scheduler, executor, device, &trainer, StepTimes{});
+  const std::vector<float> x{1};
+  std::vector<float> out(1);
+  gpu::MixRequest piece{x.data(), out.data(), {}, 1};
+  Listener listener(executor);
+  bool first_trained = false, second_trained = false;
+  task<void> first = train(compute, first_trained);
+  first.start(scheduler);
+  scheduler.run();
+  REQUIRE(executor.begun.size() == 1);
+  task<void> second = train(compute, second_trained), mixing = mix(compute, piece, listener);
+  second.start(scheduler);
+  mixing.start(scheduler);
+  scheduler.run();
+  CHECK(listener.begun == 1);  // it has mixed, and the second batch waits
+  executor.begun.front()();
+  scheduler.run();
+  REQUIRE(executor.begun.size() == 2);
+  executor.begun.back()();
+  scheduler.run();
+  CHECK(first_trained);
+  CHECK(second_trained);
+}
+
 TEST_CASE("training beside a mix is handed to another thread before the mix, in one batch") {
   CHECK(batches_before_mix(true) == 1);
   CHECK(batches_before_mix(false) == 0);  // in one thread there is nothing to overlap

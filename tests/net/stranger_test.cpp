@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <thread>
 
+#include "gossip/task.hpp"
 #include "net/io/real_scheduler.hpp"
 #include "tests/net/test_util.hpp"
 
@@ -161,6 +162,32 @@ TEST_CASE("a handler that is always ready does not keep timers and coroutines fr
   CHECK(fired);
   CHECK(handlers_before_timer <= 2 * RealScheduler::kHandlersPerTurn + 1);
   CHECK(handlers < enough);
+}
+
+TEST_CASE("coroutines that are always ready keep neither timers nor handlers waiting") {
+  RealScheduler scheduler;
+  struct Again {
+    RealScheduler& scheduler;
+    bool await_ready() const { return false; }
+    void await_suspend(std::coroutine_handle<> coroutine) { scheduler.post(coroutine); }
+    void await_resume() const {}
+  };
+  bool fired = false, handled = false;
+  std::uint64_t turns = 0;
+  const auto run = [&]() -> gossip::task<void> {
+    while (!(fired && handled) && turns < 100'000'000) {
+      ++turns;
+      Again again{scheduler};
+      co_await again;
+    }
+  };
+  gossip::task<void> running = run();
+  running.start(scheduler);
+  scheduler.after(0ns, [&] { fired = true; });
+  scheduler.post_external([&] { handled = true; });
+  scheduler.run_until([&] { return running.done(); });
+  CHECK(fired);
+  CHECK(handled);
 }
 
 TEST_CASE("of a connection that was refused a few kilobytes are read, and then it is closed") {

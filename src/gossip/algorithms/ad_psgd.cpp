@@ -158,6 +158,7 @@ class AdPsgd final : public Algorithm {
     if (partner) node.send_copy(*partner, t, kX, x);
     bool waits = partner.has_value();
     node.begin_local_steps(u, steps_);
+    co_await node.training_handed_over();
     while (waits || node.local_steps_running()) {
       if (node.peek_any(kGradientRow)) {
         co_await receive_parting(node, neighbours);

@@ -26,8 +26,8 @@ class NodeTraining : public NodeRows {
   /// The same, concurrently with the rest of the round: the steps are done when
   /// local_steps_running() is false. Until then x is not to be touched.
   void begin_local_steps(std::span<float> x, int steps);
-  /// co_await: until they have begun, if another thread computes them. The caller then shares the
-  /// processor with them, and does not hold them up.
+  /// co_await: until another thread has the steps, or is busy with earlier ones, so that sending
+  /// and mixing then do not keep it waiting (Compute::handed_over).
   auto training_handed_over() { return exchange_.compute().handed_over(); }
   bool local_steps_running() const { return local_steps_running_; }
   /// g ← ∇f(x) on the next batch of this peer, or of peer `shard_of`. The batch stays the next one

@@ -34,9 +34,10 @@ class RealScheduler final : public gossip::Scheduler {
   /// stop() has no effect. For the end of a run.
   void run_io_until(const std::function<bool()>& done);
 
-  /// The most that one turn of the loop does for coroutines, and then for sockets, before timers
-  /// have their turn: none begins after this time, and no more handlers than these. One handles the
-  /// bytes of one read of a session.
+  /// Bounds on one turn of the loop, in which coroutines, timers and sockets follow each other.
+  /// After this time no further generation of coroutines begins, and no further handler of a
+  /// socket. There are no more handlers than these in a turn; one handles the bytes of one read of
+  /// a session.
   static constexpr int kHandlersPerTurn = 64;
   static constexpr gossip::Time kTurnTime = std::chrono::milliseconds(1);
 
