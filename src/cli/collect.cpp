@@ -25,14 +25,17 @@ void add_collect(CLI::App& app, int& exit_code) {
       ->required();
   command
       ->add_option("--set", *overrides,
-                   "section.key=value: override the place of the data on this machine (data.path) "
-                   "or its number of threads (local.threads); may be repeated")
+                   "section.key=value: override the place of files on this machine (data.path, "
+                   "checkpoint.folder) or its number of threads (local.threads); may be repeated")
       ->allow_extra_args(false);
-  command->add_flag("--survivors", *survivors, "leave out peers that the network lost");
-  command->add_flag("--checkpoint", *checkpoint,
-                    "instead of a summary, put the newest checkpoint of all workers of cut models "
-                    "together, as one of whole models in FOLDER/checkpoints");
-  command->add_flag("--json", *json, "print summary.json");
+  CLI::Option* const only_survivors =
+      command->add_flag("--survivors", *survivors, "leave out peers that the network lost");
+  CLI::Option* const as_json = command->add_flag("--json", *json, "print summary.json");
+  command
+      ->add_flag("--checkpoint", *checkpoint,
+                 "instead of a summary, put the newest checkpoint of all workers of cut models "
+                 "together, as one of whole models in FOLDER/checkpoints; prints its path")
+      ->excludes(only_survivors, as_json);
   command->callback([folder, overrides, json, survivors, checkpoint, &exit_code] {
     if (*checkpoint) {
       const auto written = collect_checkpoint(

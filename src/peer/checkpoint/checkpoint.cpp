@@ -85,6 +85,8 @@ Manifest manifest_from(const Json& json) {
         count(*part), std::numeric_limits<int>::max()));  // no model has that one
   json.at("configuration").get_to(manifest.configuration);
   manifest.config = json.at("config");
+  if (!manifest.config.is_object())
+    throw Json::other_error::create(501, "config is no object", &json);
   json.at("wall_seconds").get_to(manifest.wall_seconds);
   for (const Json& node : json.at("nodes")) manifest.nodes.push_back(node_from(node));
   json.at("header_hash").get_to(manifest.header_hash);
@@ -103,10 +105,14 @@ Status check_configuration(const Setup& setup, const fs::path& path, const Manif
       difference ? fmt::format("{} is {} there and {} here", difference->name,
                                text_of(difference->there), text_of(difference->here))
                  : std::string("the content of the data, or of the model's file, differs");
+  const char* const remedy =
+      manifest.part
+          ? "resume with the same [split] and --resume auto, or from what `gossamer collect "
+            "--checkpoint` puts together"
+          : "use the configuration that wrote it, or choose another folder "
+            "(checkpoint.folder, --out)";
   return invalid_error(
-      fmt::format("{} is from another configuration: {}; use the configuration that wrote it, or "
-                  "choose another folder (checkpoint.folder, --out)",
-                  path.string(), what));
+      fmt::format("{} is from another configuration: {}; {}", path.string(), what, remedy));
 }
 
 /// A checksum is no signature, so the numbers that the run will count on are checked too.

@@ -155,10 +155,11 @@ Result<std::map<gossip::Round, SavedStates>> find_states(
       continue;
     }
     if (manifest->part && manifest->part != setup.part)
-      return invalid_error(fmt::format(
-          "{} has part {} of cut models, and not what this process holds; `gossamer collect "
-          "--checkpoint` puts the parts together",
-          name.manifest.string(), *manifest->part));
+      return invalid_error(
+          fmt::format("{} has part {} of cut models, and not what this process holds; use --resume "
+                      "auto, or what "
+                      "`gossamer collect --checkpoint` puts together",
+                      name.manifest.string(), *manifest->part));
     for (NodeState& state : manifest->nodes)
       if (const int node = state.node; std::ranges::binary_search(hosted, node))
         found[manifest->round].try_emplace(

@@ -106,8 +106,10 @@ Result<std::vector<std::vector<float>>> whole_rows(
                    });
       if (!agree)
         return data_error(fmt::format(
-            "{}: the workers of replica {} have different weights, because the networks of their "
-            "parts lost peers in different rounds",
+            "{}: the workers of replica {} have different weights, which depend on the timing of "
+            "an "
+            "asynchronous run, and on the rounds in which the network of each part lost peers; "
+            "resume with the same [split] and --resume auto",
             file.path().string(), node));
     }
   }

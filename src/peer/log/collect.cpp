@@ -30,18 +30,10 @@ namespace fs = std::filesystem;
 /// Returns the peers without a log.
 Result<std::vector<int>> peers_without_log(const fs::path& folder, const ProcessLog& first,
                                            const std::vector<ProcessLog>& logs) {
-  const Json &run_id = first.header.at("run_id"), &time = first.header.at("time");
   const bool one_node = first.header.at("config").at("algorithm").at("kind") == "centralized";
   std::vector<int> seen(static_cast<std::size_t>(first.peers + first.servers));
   for (const ProcessLog& log : logs) {
-    if (log.header.at("run_id") != run_id || log.peers != first.peers ||
-        log.servers != first.servers || log.header.at("time") != time)
-      return data_error(
-          fmt::format("{} is of run {} ({} peers, {} time), but {} is of run {} ({} peers, {} "
-                      "time): a folder may contain only one run",
-                      log.path.string(), text_of(log.header.at("run_id")), log.peers,
-                      text_of(log.header.at("time")), first.path.string(), text_of(run_id),
-                      first.peers, text_of(time)));
+    GOSSAMER_TRY_STATUS(check_same_run(first, log));
     for (int peer : log.hosted)
       if (++seen[static_cast<std::size_t>(peer)] > 1)
         return data_error(fmt::format("{}: {} {} has two logs in {}", log.path.string(),

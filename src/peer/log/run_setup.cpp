@@ -79,6 +79,21 @@ bool has_own_data_and_tests(const Config& config) {
 
 }  // namespace
 
+Status check_same_run(const ProcessLog& first, const ProcessLog& other) {
+  const auto of = [](const ProcessLog& log) {
+    return fmt::format("of run {} ({} peers, {} time)", text_of(log.header.at("run_id")), log.peers,
+                       text_of(log.header.at("time")));
+  };
+  if (of(other) == of(first) && other.servers == first.servers) return {};
+  return data_error(fmt::format("{} is {}, but {} is {}: a folder may contain only one run",
+                                other.path.string(), of(other), first.path.string(), of(first)));
+}
+
+bool can_build_model(const Config& config) {
+  return config.model.kind != kExternalModel &&
+         (config.shards.partition != "own" || has_own_data_and_tests(config));
+}
+
 Result<Config> read_config(const std::vector<std::vector<ProcessLog>>& parts,
                            const std::vector<Override>& overrides) {
   const ProcessLog& first = parts.front().front();
@@ -104,7 +119,7 @@ Result<Setup> read_setup(const std::vector<std::vector<ProcessLog>>& parts, Conf
   }
   const bool tests_only = has_own_data_and_tests(config);
   std::shared_ptr<Workload> external;
-  if (config.model.kind == kExternalModel || (config.shards.partition == "own" && !tests_only)) {
+  if (!can_build_model(config)) {
     if (parts.size() > 1 && config.model.split.parameters > 1)
       return data_error(fmt::format(
           "{}: parts of layers (split.parameters) are put together by the model, whose shape "

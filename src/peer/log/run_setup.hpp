@@ -11,11 +11,18 @@
 
 namespace gossamer::peer {
 
+/// Error (data): the logs are of different runs.
+Status check_same_run(const ProcessLog& first, const ProcessLog& other);
+
 /// The configuration that the processes ran with, but for what `overrides` set. `parts`: their logs
 /// by part (logs_by_part), none of them without a log. Errors: (data) the processes had different
 /// ones; (invalid) with an override it would be another run.
 Result<Config> read_config(const std::vector<std::vector<ProcessLog>>& parts,
                            const std::vector<Override>& overrides);
+
+/// Whether read_setup() can build the model of the run here: it is not a program's, and depends on
+/// no samples that the peers kept.
+bool can_build_model(const Config& config);
 
 /// The setup of whole replicas that a configuration of read_config() makes, on the CPU. `open`: the
 /// participants of an open run. Where the data are the peers' own, it is that of a process without

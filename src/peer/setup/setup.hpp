@@ -85,7 +85,8 @@ struct Setup {
   std::string model_hash() const;
   /// Hash of the shared configuration and of the content of the data set. Reads all of the data.
   std::string configuration_hash() const;
-  /// The same of the run whose models are not cut: a cut changes no bits of whole replicas.
+  /// The same of the run whose models are not cut: a cut changes nothing in the state of whole
+  /// replicas.
   std::string uncut_configuration_hash() const;
 };
 

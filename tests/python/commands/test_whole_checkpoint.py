@@ -27,7 +27,10 @@ def finish(net: Network) -> None:
 
 
 def put_together(net: Network) -> subprocess.CompletedProcess[str]:
-    return net.collect("--checkpoint")
+    return subprocess.run(
+        [str(net.program), "collect", str(net.out), "--checkpoint"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
 
 
 def checkpoint_after_8_rounds(net: Network, workers: int, cut: str) -> Path:
@@ -146,3 +149,63 @@ def test_checkpoints_that_do_not_fit_are_refused(network: NetworkFactory) -> Non
     refused = put_together(net)
     assert refused.returncode == 3
     assert "there is no round of which all workers have a checkpoint" in refused.stderr
+    assert "are of rounds 12, 12" in refused.stderr
+    for path in part.glob("round-*.json"):
+        path.unlink()
+    refused = put_together(net)
+    assert refused.returncode == 3
+    assert f"the workers of part 1 have no checkpoint in {part}" in refused.stderr
+
+
+def test_files_of_two_runs_are_not_put_together(network: NetworkFactory) -> None:
+    net = network(2, *MLP, *KEPT)
+    runs = [net.folder / name for name in ("a", "b")]
+    for out in runs:
+        net.out = out
+        start(net, 2, "split.layers=2", f"run.id={out.name}")
+        finish(net)
+    other = runs[0] / "part1of2" / "checkpoints"
+    # Checkpoints of the other run, and a checkpoint under the name of another round.
+    for path in sorted((runs[1] / "part1of2" / "checkpoints").glob("round-00000012-*")):
+        path.replace(other / path.name)
+    for path in sorted(other.glob("round-00000008-*")):
+        path.rename(other / path.name.replace("00000008", "00000004"))
+    net.out = runs[0]
+    done = put_together(net)
+    assert done.returncode == 3
+    assert "it is of run b, and the logs are of run a" in done.stderr
+    assert "it is of round 8, unlike its name" in done.stderr
+    # Logs of the other run.
+    (runs[0] / "part1of2").rename(runs[0] / "old")
+    (runs[1] / "part1of2").rename(runs[0] / "part1of2")
+    for path in (runs[0] / "old").rglob("*"):
+        if path.is_file():
+            path.unlink()
+    refused = put_together(net)
+    assert refused.returncode == 3
+    assert "a folder may contain only one run" in refused.stderr
+
+
+def test_own_data_without_test_samples_are_refused(network: NetworkFactory, tmp_path: Path) -> None:
+    files = [tmp_path / f"{peer}.csv" for peer in range(2)]
+    for number, file in enumerate(files):
+        rows = [f"{number + k},{k % 3},{k % 2}" for k in range(40)]
+        file.write_text("\n".join(["a,b,class", *rows]) + "\n")
+    data = ("data.kind=csv", f"data.path={tmp_path}/{{peer}}.csv", "data.partition=own")
+    own = (*data, 'data.class_names=["0","1"]')
+    net = network(2, *MLP, *KEPT, *own)
+    start(net, 2, "split.layers=2")
+    finish(net)
+    for path in net.out.rglob("final-*.safetensors"):
+        path.unlink()  # as if it had been killed
+    refused = put_together(net)
+    assert refused.returncode == 2
+    assert "depends on samples that the peers kept" in refused.stderr
+
+
+def test_a_checkpoint_and_a_summary_are_not_asked_for_at_once(gossamer: Path) -> None:
+    for other in ("--json", "--survivors"):
+        command = [str(gossamer), "collect", ".", "--checkpoint", other]
+        refused = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert refused.returncode == 2
+        assert "excludes" in refused.stderr
