@@ -30,13 +30,15 @@ void print_model(std::uint64_t seed) {
   const RandomGraph graph(seed, false);
   ModelSpec spec = graph.spec();
   // Every fourth one is a regression on what the others classify with.
+  ModelContext data = kSmallImage;
   const bool regression = seed % 4 == 3;
   if (regression) {
+    data.classes = 0;
     const int classifier = static_cast<int>(spec.operations.size()) - 1;
     spec.operations.push_back({"target", Dense{.units = 1}, {classifier}});
     spec.loss = Loss::squared_error;
   }
-  Bench bench(spec, kSmallImage, kBatch);
+  Bench bench(spec, data, kBatch);
   if (graph.embeds())
     for (std::size_t i = 0; i < bench.table.features.size(); ++i)
       bench.table.features[i] = static_cast<float>(i * (seed + 1) % RandomGraph::kVocabulary);
