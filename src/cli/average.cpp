@@ -3,9 +3,11 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <memory>
 
 #include "cli/commands.hpp"
+#include "peer/checkpoint/checkpoint.hpp"
 
 namespace gossamer::cli {
 
@@ -18,8 +20,10 @@ struct AverageCommand {
 };
 
 Result<int> execute(const AverageCommand& command) {
-  GOSSAMER_TRY(const Averaged averaged,
-               average({command.files.begin(), command.files.end()}, command.output));
+  std::vector<std::filesystem::path> files(command.files.begin(), command.files.end());
+  for (std::filesystem::path& file : files)
+    if (file.extension() == ".json") file = tensors_path(file);  // the manifest of a checkpoint
+  GOSSAMER_TRY(const Averaged averaged, average(files, command.output));
   fmt::print("{}: the mean of {} models, {} tensors, {} parameters\n", command.output,
              averaged.models, averaged.tensors, averaged.parameters);
   return 0;
@@ -34,7 +38,8 @@ void add_average(CLI::App& app, int& exit_code) {
   average
       ->add_option(
           "files", command->files,
-          "safetensors files: final parameters, checkpoints, or models with the same tensors")
+          "safetensors files: final parameters, checkpoints (or their .json), or models with the "
+          "same tensors")
       ->required();
   average->add_option("-o,--output", command->output, "the file to write")->required();
   average->callback([command, &exit_code] {

@@ -86,7 +86,9 @@ Status check_worker(const Config& config, const WorkerPlace& worker) {
   if (const Status reachable = check_worker_addresses(config); !reachable.ok())
     return refuse(reachable.error().message);
   if (config.optimizer.rule.kind == gpu::UpdateRule::Kind::muon)
-    return refuse("optimizer.kind = muon asks which matrix is the model's last one");
+    return refuse(
+        "optimizer.kind = muon has another update for the model's last matrix, and a worker does "
+        "not know which one that is: set another optimizer.kind");
   if (config.run.open)
     return refuse(
         "replicas of several processes do not join a network that runs: set run.open = false");

@@ -76,6 +76,13 @@ def test_a_run_goes_on_however_it_is_cut(
     saved = json.loads((checkpoint / "round-00000008-0.json").read_text())
     assert "part" not in saved
     assert [node["node"] for node in saved["nodes"]] == [0, 1]
+    averaged = subprocess.run(
+        [str(net.program), "average", str(checkpoint / "round-00000008-0.json"),
+         "--output", str(net.folder / "mean.safetensors")],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert averaged.returncode == 0, averaged.stderr
+    assert f", {whole['parameters']} parameters" in averaged.stdout
     # The same cut and another one, in one process and in many; and whole models.
     for other in ((), (SLICES,), (LAYERS, SLICES)):
         assert resume_in_one_process(net, checkpoint, *other)["final_hash"] == whole["final_hash"]

@@ -358,7 +358,7 @@ def test_a_member_with_the_key_of_another_replica_is_no_worker(network: NetworkF
         ("0.0", ("net.rendezvous=",), "set net.rendezvous"),
         ("0.0", ('net.peers=["127.0.0.1:7001", "127.0.0.1:7002"]',), "2 addresses for 4 workers"),
         ("0.0", ('net.seeds=["127.0.0.1:7001"]',), "net.seeds: workers find each other by"),
-        ("0.0", ("optimizer.kind=muon",), "optimizer.kind = muon asks which matrix"),
+        ("0.0", ("optimizer.kind=muon",), "a worker does not know which one that is"),
         ("0.0", ("mixing.rule=median",), "set mixing.rule = mean"),
         ("0.0", ("algorithm.policy=deadline",), "leaves out rounds of its own"),
         ("0.0", ("algorithm.kind=fedavg",), "the servers of 'fedavg' hold whole models"),
