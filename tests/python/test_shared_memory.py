@@ -92,6 +92,7 @@ def test_a_killed_process_leaves_no_mapping_behind(network: NetworkFactory) -> N
     # Its own memory, and that of two neighbours.
     for peer in peers:
         wait_until("neighbours map", lambda peer=peer: mappings(peer.process.pid) == 3)
+    net.wait_until_training(0, 1, 2, 3)  # the start does not tolerate a loss
     peers[1].process.send_signal(signal.SIGKILL)
     for peer in (peers[0], peers[2]):
         peer.wait_for_message("peer 1")
