@@ -19,7 +19,6 @@ import argparse
 import itertools
 import json
 import os
-import shutil
 import sys
 import tempfile
 import time
@@ -185,8 +184,7 @@ def main() -> int:
     parser.add_argument("--machines", type=int, default=2, help="of each kind")
     parser.add_argument("--kinds", nargs="*", choices=[wall.value for wall in Wall], default=None)
     options = parser.parse_args()
-    if not can_route() or not all(map(shutil.which, ("ip", "nsenter"))):
-        print("needs root, iproute2, nsenter and /dev/net/tun", file=sys.stderr)
+    if not can_route():
         return 77
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     return run(lambda: trial(options))

@@ -15,7 +15,9 @@ import itertools
 import os
 import random
 import select
+import shutil
 import struct
+import sys
 import threading
 import time
 from collections import defaultdict
@@ -140,7 +142,12 @@ def open_tunnel(device: str, namespace: str, address_and_prefix: str) -> int:
 
 
 def can_route() -> bool:
-    return os.geteuid() == 0 and Path("/dev/net/tun").exists()
+    """Prints what is missing, if it cannot."""
+    tools = all(map(shutil.which, ("ip", "nsenter")))
+    if os.geteuid() == 0 and Path("/dev/net/tun").exists() and tools:
+        return True
+    print("needs root, iproute2, nsenter and /dev/net/tun", file=sys.stderr)
+    return False
 
 
 @contextlib.contextmanager

@@ -26,11 +26,13 @@ def finish(net: Network) -> None:
     net.processes.clear()
 
 
+def call(net: Network, *arguments: object) -> subprocess.CompletedProcess[str]:
+    command = [str(net.program), *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
 def put_together(net: Network) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [str(net.program), "collect", str(net.out), "--checkpoint"],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    return call(net, "collect", net.out, "--checkpoint")
 
 
 def checkpoint_after_8_rounds(net: Network, workers: int, cut: str) -> Path:
@@ -76,11 +78,8 @@ def test_a_run_goes_on_however_it_is_cut(
     saved = json.loads((checkpoint / "round-00000008-0.json").read_text())
     assert "part" not in saved
     assert [node["node"] for node in saved["nodes"]] == [0, 1]
-    averaged = subprocess.run(
-        [str(net.program), "average", str(checkpoint / "round-00000008-0.json"),
-         "--output", str(net.folder / "mean.safetensors")],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    mean = net.folder / "mean.safetensors"
+    averaged = call(net, "average", checkpoint / "round-00000008-0.json", "--output", mean)
     assert averaged.returncode == 0, averaged.stderr
     assert f", {whole['parameters']} parameters" in averaged.stdout
     # The same cut and another one, in one process and in many; and whole models.
@@ -122,10 +121,7 @@ def test_workers_go_on_from_a_run_that_was_not_cut(network: NetworkFactory) -> N
 def test_checkpoints_that_do_not_fit_are_refused(network: NetworkFactory) -> None:
     net = network(2, *MLP, *KEPT)
     net.run_in_one_process()
-    refused = subprocess.run(
-        [str(net.program), "collect", str(net.folder / "one"), "--checkpoint"],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    refused = call(net, "collect", net.folder / "one", "--checkpoint")
     assert refused.returncode == 2
     assert "the models of this run are not cut over processes" in refused.stderr
 
