@@ -3,7 +3,7 @@
 # under build/, which are made at the first call. The package is the one that was built, whatever
 # the version of PyTorch.
 #   tests/python_versions.sh torch      all tests, with PyTorch 2.1 and 2.15 from PyPI (9 GB)
-#   tests/python_versions.sh trackers   gossamer.export: TensorBoard, Weights & Biases, MLflow
+#   tests/python_versions.sh trackers   gossamer export: TensorBoard, Weights & Biases, MLflow
 #                                       (1 GB, 2 minutes)
 #   tests/python_versions.sh trainers   gossamer.adapters: transformers and Lightning, with PyPI's
 #                                       PyTorch (5.5 GB, 3 minutes)

@@ -17,7 +17,7 @@ class Request:
 
     @property
     def operation(self) -> str:
-        """initialise, local_steps, gradient, update, reset, evaluate, save or restore."""
+        """initialise, local_steps, gradient, update, reset, evaluate, save, restore or agree."""
 
     @property
     def peer(self) -> int: ...
@@ -43,6 +43,10 @@ class Request:
     def state(self) -> bytes:
         """What save gave, for restore."""
 
+    @property
+    def scales(self) -> tuple[list[float], list[float]]:
+        """For agree: means and deviations of the features of all peers' samples."""
+
     def set_state(self, state: bytes) -> None: ...
     def add_loss(self, loss: float) -> None: ...
     def set_rate(self, rate: float) -> None: ...
@@ -52,10 +56,16 @@ class BackgroundRun:
     """One run, on threads of its own. All methods are called by one thread."""
 
     def next(self) -> list[Request]:
-        """Waits, without Python's lock, for requests; empty at the end. Raises Error."""
+        """Waits, without Python's lock, for requests; empty at the end. Raises Error.
+
+        Messages for people are logged as they come.
+        """
 
     def complete(self) -> None:
         """The requests of next() are served."""
+
+    def check_process(self) -> None:
+        """Raises Error in a process that was forked from the one that joined."""
 
     def stop(self) -> None:
         """Asks the run to end, a simulation after its round; next() then raises Error."""
@@ -97,6 +107,9 @@ def find_ids(ids: str, *, config: str, overrides: list[str]) -> NetworkIds:
 
 def configuration(config: str, *, overrides: list[str]) -> str:
     """The checked configuration as JSON: section, key, value."""
+
+def moments(rows: Any) -> tuple[list[float], list[float]]:
+    """Means and variances of the columns of an array of doubles, of shape (rows, columns)."""
 
 def summary_text(summary: str) -> str:
     """The text that the program prints of a summary.json."""

@@ -1,4 +1,4 @@
-"""The log of a run for TensorBoard, Weights & Biases or MLflow: python -m gossamer.export RUN …
+"""The log of a run for TensorBoard, Weights & Biases or MLflow: gossamer export RUN …
 
 The numbers of each logged round become series, by peer (peer3/train_loss), by server and of the
 network (network/consensus_distance); rounds are their steps. The configuration becomes parameters.
@@ -129,12 +129,13 @@ WRITERS: dict[str, Callable[[Log, Path], None]] = {
 }
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m gossamer.export", description=__doc__)
+def main(arguments: list[str]) -> None:
+    """The command `gossamer export`."""
+    parser = argparse.ArgumentParser(prog="gossamer export", description=__doc__)
     parser.add_argument("run", type=Path, metavar="RUN", help="run folder, with its log-*.jsonl")
     for name, writer in WRITERS.items():
         parser.add_argument(f"--{name}", type=Path, metavar="FOLDER", help=writer.__doc__)
-    options = vars(parser.parse_args())
+    options = vars(parser.parse_args(arguments))
     log = read(options["run"])
     chosen = [name for name in WRITERS if options[name] is not None]
     if not chosen:
@@ -142,7 +143,3 @@ def main() -> None:
     for name in chosen:
         WRITERS[name](log, options[name])
         print(f"{len(log.scalars)} values of run {log.run_id}: {options[name]}", file=sys.stderr)
-
-
-if __name__ == "__main__":
-    main()

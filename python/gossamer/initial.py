@@ -10,7 +10,8 @@ from gossamer.trainer import RequestHandler
 LISTED = 8  # tensors in a message
 
 # src/net/wire/hello.cpp: "its model is THEIRS, ours is OURS", or "its model is not ours, OURS".
-MODEL = r"external (\w+), start (\w+)"
+# The digits are the number of scaled features.
+MODEL = r"external (\w+)(?:, start (\w+)(?:/(\d+))?)?"
 BOTH = re.compile(f"its model is {MODEL}, ours is {MODEL}")
 OWN = re.compile(f"its model is not ours, {MODEL}")
 
@@ -28,19 +29,25 @@ def with_remedy(error: Error, handler: RequestHandler, hosted: list[int]) -> Err
     """The error; if it says that two models differ, with the reason and with what to do."""
     text = str(error)
     if both := BOTH.search(text):
-        model, _, own_model, own_start = both.groups()
+        model, _, features, own_model, own_start, own_features = both.groups()
         if model != own_model:
             return explained(
                 error,
                 "the models have different tensors: their names, shapes and order must be the same "
                 "at all peers",
             )
+        if features != own_features:
+            return explained(
+                error,
+                f"the programs give the moments of {own_features or 'no'} features here and of "
+                f"{features or 'none'} there: they must be those of the same features at all peers",
+            )
         reason = f"the two peers start from different parameters: {SAME_START}"
     elif own := OWN.search(text):
         own_start = own[2]
         reason = (
             "the models of the two peers have different tensors, or start from different "
-            f"parameters: {SAME_START}"
+            f"parameters{', or scale different features' if own[3] else ''}: {SAME_START}"
         )
     else:
         return error
@@ -53,18 +60,21 @@ def explained(error: Error, reason: str) -> Error:
     return explained
 
 
-def tensor_hashes(handler: RequestHandler, hosted: list[int], start: str) -> str:
+def tensor_hashes(handler: RequestHandler, hosted: list[int], start: str | None) -> str:
     """The first tensors of this peer, so that two messages show which one differs first."""
+    if start is None:
+        return ""
     values = handler.initial_bytes(hosted[0])
     if not hashlib.sha256(values).hexdigest().startswith(start):
         return ""  # the parameters are not the initial ones any more
     begin, hashes = 0, []
     for name, shape in handler.tensors()[:LISTED]:
         end = begin + 4 * math.prod(shape)
-        hashes.append(f"{name} {hashlib.sha256(values[begin:end]).hexdigest()[:8]}")
+        size = "×".join(str(each) for each in shape) or "1"
+        hashes.append(f"{name} ({size}) {hashlib.sha256(values[begin:end]).hexdigest()[:8]}")
         begin = end
     more = ", …" if len(handler.tensors()) > LISTED else ""
     return (
-        f". Hashes of the initial tensors of peer {hosted[0]}, to compare with the other peer's: "
-        f"{', '.join(hashes)}{more}"
+        f". Shapes and hashes of the initial tensors of peer {hosted[0]}, to compare with the "
+        f"other peer's: {', '.join(hashes)}{more}"
     )

@@ -23,6 +23,7 @@ class Master:
             raise Error(f"parameter {name} is of {parameter.dtype}; rows hold real numbers")
         self.parameter, self.name = parameter, name
         self.shape, self.device = parameter.shape, parameter.device
+        self.dtype = parameter.dtype
         self.exact = parameter.dtype == torch.float32
         self.in_place = on_host(parameter.device)
         self.tensor = self._own_tensor()
@@ -82,6 +83,11 @@ class Master:
                 f"parameter {self.name} has changed: its shape was {tuple(self.shape)} on "
                 f"{self.device}, and is {tuple(self.parameter.shape)} on {self.parameter.device}; "
                 "move and resize a model before its optimizer is wrapped"
+            )
+        if self.parameter.dtype != self.dtype:
+            raise Error(
+                f"parameter {self.name} has changed: it was of {self.dtype}, and is of "
+                f"{self.parameter.dtype}; convert a model before its optimizer is wrapped"
             )
         if self.exact and self.parameter.data_ptr() != self.tensor.data_ptr():
             raise Error(

@@ -52,6 +52,11 @@ class PeerLoop:
         """This process is a server: it has no data, and steps with what peers send."""
         return self._run.hosted[0] >= self._run.peers
 
+    @property
+    def has_left(self) -> bool:
+        """The peer has left the network before the last round."""
+        return self._request is None and not self.finished
+
     def metrics(self) -> dict[str, Any]:
         """The newest record of this peer in the log, by field (docs/LOG.md); empty before it."""
         return dict(json.loads(self._run.last_record()) or {})
@@ -79,6 +84,7 @@ class PeerLoop:
         return error
 
     def _pending(self) -> _core.Request:
+        self._run.check_process()
         if self._request is not None:
             return self._request
         if self.finished:
@@ -106,7 +112,7 @@ class PeerLoop:
                     self._begin(request)
                     self._request = request
                     return
-                self._handler.serve(request)
+                self._handler.serve_batch(batch)
                 self._run.complete()
             self.finished = True
             for row in self._run.final_rows():

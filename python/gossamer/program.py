@@ -1,7 +1,7 @@
 """The program `gossamer` of this package, as a console command.
 
 The commands run, peer and predict of a configuration that names the file of a task (model.file) are
-carried out here, in Python. Everything else is done by the program in C++.
+carried out here, in Python, and so is export. Everything else is done by the program in C++.
 """
 
 import json
@@ -14,7 +14,7 @@ from pathlib import Path
 from threading import Event
 from typing import Any, NoReturn
 
-from gossamer import _core
+from gossamer import _core, export
 from gossamer.runs import check, configuration, drive, find_ids, handler_of, start
 from gossamer.task_file import load_task
 from gossamer.trainer import RequestHandler
@@ -61,6 +61,8 @@ def parser() -> Parser:
 
 def main() -> None:
     """Exit codes are those of the program; 1 also for an exception in the task."""
+    if sys.argv[1:2] == ["export"]:
+        return export.main(sys.argv[2:])
     try:
         options, config = task_run(sys.argv[1:])
     except NotATask:

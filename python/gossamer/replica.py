@@ -46,6 +46,13 @@ class Replica:
         self._length = sum(master.shape.numel() for master in self.masters)
         self._length += sum(buffer.numel() for _, buffer in self.buffers)
         self._listed = self._parameter_ids()
+        self._module = module
+        self._of_module = self._module_ids()
+        if module is not None and not set(self._listed) & set(self._of_module):
+            raise Error(
+                "module: none of its parameters is the optimizer's; make the optimizer with the "
+                "parameters of this module, after the last time that the module was changed"
+            )
         self._first_state = copy.deepcopy(local_parts(optimizer.state_dict())["state"])
         self._views: dict[int, tuple[torch.Tensor, list[torch.Tensor]]] = {}
         self._stager = Stager()
@@ -194,6 +201,11 @@ class Replica:
                 "the parameter list of the optimizer has changed; rows have a fixed layout, so add "
                 "and remove parameters before the optimizer is wrapped"
             )
+        if self._module_ids() != self._of_module:
+            raise Error(
+                "the parameters of the module are others than those that the optimizer was "
+                "wrapped with; change a model before its optimizer is made"
+            )
         for master in self.masters:
             master.check()
 
@@ -227,6 +239,9 @@ class Replica:
                 for name, value in moments.items():
                     if isinstance(value, torch.Tensor) and value.shape == master.shape != ():
                         moments[name] = master.wrap(value)
+
+    def _module_ids(self) -> list[int]:
+        return [] if self._module is None else [id(p) for p in self._module.parameters()]
 
     def _parameter_ids(self) -> list[int]:
         return [id(p) for group in self.optimizer.param_groups for p in group["params"]]

@@ -4,7 +4,6 @@ import json
 import logging
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from numbers import Integral
 from pathlib import Path
 from typing import Any, TypedDict
 
@@ -26,7 +25,8 @@ class RunArguments(TypedDict):
     averages: bool
     linear_steps: bool
     has_buffers: bool
-    samples: list[int]
+    shards: list[tuple[int, Sequence[float], Sequence[float]]]
+    features: int
     evaluates: bool
     saves_state: bool
     initial_hash: str
@@ -166,6 +166,9 @@ def arguments(
     shows_progress: bool,
 ) -> RunArguments:
     overrides = overrides_for(handler, config, settings, out)
+    sections = json.loads(_core.configuration(os.fspath(config), overrides=overrides))
+    handler.starts_alike = sections["run"]["init"] == "same"
+    shards = shards_of(handler, int(sections["run"]["peers"]), ids)
     return {
         "overrides": overrides,
         "ids": ids,
@@ -173,7 +176,8 @@ def arguments(
         "averages": handler.averages,
         "linear_steps": handler.linear_steps,
         "has_buffers": handler.has_buffers,
-        "samples": samples_of(handler, config, overrides, ids),
+        "shards": shards,
+        "features": handler.features,
         "evaluates": handler.evaluates,
         "saves_state": handler.saves_state,
         "initial_hash": initial_hash(handler, ids.ids[0]) if ids else "",
@@ -182,29 +186,20 @@ def arguments(
     }
 
 
-def samples_of(
-    handler: RequestHandler,
-    config: str | os.PathLike[str],
-    overrides: list[str],
-    ids: _core.NetworkIds | None,
-) -> list[int]:
-    """How many samples each peer of this process has, by peer, and 0 for the others; empty if the
-    handler does not say."""
-    if not handler.counts_samples:
+def shards_of(
+    handler: RequestHandler, peers: int, ids: _core.NetworkIds | None
+) -> list[tuple[int, Sequence[float], Sequence[float]]]:
+    """What is exchanged of the samples of each peer of this process, by peer: number, means and
+    variances; 0 samples for the others. Empty if the handler does not say."""
+    if not (handler.counts_samples or handler.has_moments):
         return []
-    sections = json.loads(_core.configuration(os.fspath(config), overrides=overrides))
-    peers = int(sections["run"]["peers"])
-    samples = [0] * peers
-    for peer in range(peers) if ids is None else ids.ids:
-        if peer < peers:  # servers follow
-            count: Any = handler.samples(peer)
-            if isinstance(count, bool) or not isinstance(count, Integral) or count < 1:
-                raise _core.Error(
-                    f"samples: peer {peer} has {count!r}; a peer needs one sample at least, and "
-                    "their number is an int"
-                )
-            samples[peer] = int(count)
-    return samples
+    shards: list[tuple[int, Sequence[float], Sequence[float]]] = [(0, (), ())] * peers
+    for node in range(peers) if ids is None else ids.ids:
+        if node < peers:
+            shards[node] = handler.shard_summary(node)
+        elif handler.has_moments:  # a server, which has no samples that count
+            handler.shard_summary(node)
+    return shards
 
 
 def overrides_for(
@@ -234,6 +229,10 @@ def configuration(
 
 
 def overrides_of(settings: Settings) -> list[str]:
+    if isinstance(settings, str):
+        raise _core.Error(
+            f"settings: give a dictionary or a list, such as [{settings!r}], and not a text alone"
+        )
     if not isinstance(settings, Mapping):
         return list(settings)
     return [f"{key}={setting_text(value)}" for key, value in settings.items()]

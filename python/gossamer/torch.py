@@ -6,7 +6,8 @@
     loss.backward(); optimizer.step()                     # unchanged: a round every local_steps
 
 Optimizer   wraps an optimizer of torch, so that a training loop is a peer of a network.
-Averager    averages given tensors with the neighbours', without training.
+Averager    averages given tensors with the neighbours', without training; average() is one round
+            of it.
 Task        is a model with batches and a loss for every peer, for gossamer.run() and
             gossamer.peer().
 """
@@ -20,15 +21,16 @@ import torch
 from gossamer import _core
 from gossamer.initial import explained
 from gossamer.masters import Master, ShardMaster
+from gossamer.own_data import Moments, Scales
 from gossamer.peer_loop import PeerLoop
 from gossamer.replica import Replica, from_bytes, to_bytes
 from gossamer.runs import Settings
 from gossamer.shards import Shard, check_peer, shard_of
-from gossamer.torch_average import Averager
+from gossamer.torch_averager import Averager, average
 from gossamer.torch_task import Task
-from gossamer.trainer import RequestHandler, Tensors, unknown
+from gossamer.trainer import RequestHandler, Tensors, check_own_data, unknown
 
-__all__ = ["Averager", "Optimizer", "Task"]
+__all__ = ["Averager", "Optimizer", "Task", "average"]
 
 DIVERGED = 8  # an exit code
 
@@ -42,7 +44,10 @@ class Optimizer(PeerLoop, torch.optim.Optimizer):
     module     the model: tensors have its names then, and its buffers are seen
     buffers    floating-point buffers of `module`: "refuse" them, "keep" them at each peer, or
                "mix" them with the parameters
-    samples    how many samples this peer has, with data.weights = "samples"; a server has none
+    samples    how many samples this peer has, with data.weights = "samples"
+    moments    gossamer.moments() of this peer's samples, in place of `samples`; `scales` are the
+               gossamer.Scales of all peers' samples then. Of a server, neither counts, but for the
+               number of features
     settings   overrides of the file: {"run.rounds": 20} or ["run.rounds=20"]
     out        run folder; default: local.out, or runs/<run id>
     resume     "auto" restarts a process in its old run folder: all processes at the newest
@@ -95,6 +100,7 @@ class Optimizer(PeerLoop, torch.optim.Optimizer):
         module: torch.nn.Module | None = None,
         buffers: str = "refuse",
         samples: int | None = None,
+        moments: Moments | None = None,
         settings: Settings = (),
         out: str | os.PathLike[str] | None = None,
         resume: str = "none",
@@ -108,7 +114,8 @@ class Optimizer(PeerLoop, torch.optim.Optimizer):
         self._steps_left = 0
         own_shard = shard_of(shard)
         check_peer(own_shard, peer)
-        handler = OneReplica(Replica(optimizer, module, buffers), state, own_shard, samples)
+        replica = Replica(optimizer, module, buffers)
+        handler = OneReplica(replica, state, own_shard, samples, moments)
         self._join(handler, config, peer, settings, out, resume)
 
     def step(self, closure: Callable[[], Any] | None = None, *, loss: Any = None) -> Any:
@@ -145,6 +152,11 @@ class Optimizer(PeerLoop, torch.optim.Optimizer):
     def steps(self) -> int:
         """Local steps of this peer so far, those before a checkpoint included."""
         return self._handler.steps
+
+    @property
+    def scales(self) -> Scales:
+        """The scales of all peers' samples, in a run whose peers give `moments`."""
+        return self._handler.scales
 
     def close(self) -> None:
         """Leaves the network. The parameters keep their values, in memory of their own."""
@@ -196,6 +208,11 @@ class Optimizer(PeerLoop, torch.optim.Optimizer):
             "rows have a fixed layout: add parameter groups before the optimizer is wrapped"
         )
 
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise _core.Error(
+            "an optimizer that is a peer of a network has no copy; copy or pickle its state_dict()"
+        )
+
     def __repr__(self) -> str:
         return f"gossamer.torch.Optimizer({self.wrapped!r})"
 
@@ -225,6 +242,7 @@ class OneReplica(RequestHandler):
         more: Sequence[Any] = (),
         shard: Shard | None = None,
         samples: int | None = None,
+        moments: Moments | None = None,
     ) -> None:
         for each in more:
             if not (hasattr(each, "state_dict") and hasattr(each, "load_state_dict")):
@@ -234,8 +252,9 @@ class OneReplica(RequestHandler):
         for master in replica.masters:
             check_shard(master, shard)
         self.replica, self.more, self.shard = replica, more, shard
-        self._samples = samples
-        self.counts_samples = samples is not None
+        self._samples, self._moments = samples, moments
+        self.counts_samples, self.has_moments = samples is not None, moments is not None
+        check_own_data(self)
         self.steps = 0  # local steps of the peer
         self.linear_steps = replica.linear_steps
         self.has_buffers = replica.has_buffers
@@ -246,6 +265,10 @@ class OneReplica(RequestHandler):
     def samples(self, peer: int) -> int:
         assert self._samples is not None
         return self._samples
+
+    def moments(self, peer: int) -> Moments:
+        assert self._moments is not None
+        return self._moments
 
     def initial_bytes(self, peer: int) -> bytes:
         return self.replica.initial_bytes()

@@ -8,9 +8,10 @@ import torch
 
 from gossamer import _core
 from gossamer.joint_step import step_together
+from gossamer.own_data import Moments
 from gossamer.replica import Replica, from_bytes, to_bytes
 from gossamer.torch_vmap import Training, VmapGradients, find_transforms
-from gossamer.trainer import RequestHandler, Tensors, unknown
+from gossamer.trainer import RequestHandler, Tensors, check_own_data, two_numbers, unknown
 
 
 class Task(RequestHandler):
@@ -25,6 +26,8 @@ class Task(RequestHandler):
     evaluate   evaluate(module) -> (loss, accuracy) on test data; optional
     buffers    as of Optimizer
     samples    samples(peer) -> int: how many samples a peer has, with data.weights = "samples"
+    moments    moments(peer) -> gossamer.Moments of a peer's samples, in place of `samples`. When
+               the run begins, `scales` are the gossamer.Scales of all peers' samples
     seed       torch's random numbers, such as those of dropout, begin anew for each batch from
                (seed, peer, step), so that they are the same wherever and whenever a peer is trained
     vmap       the gradients of all peers that are ready are computed in one call (torch.func.vmap)
@@ -57,6 +60,7 @@ class Task(RequestHandler):
         *,
         buffers: str = "refuse",
         samples: Callable[[int], int] | None = None,
+        moments: Callable[[int], Moments] | None = None,
         seed: int = 0,
         vmap: bool = False,
     ) -> None:
@@ -65,8 +69,9 @@ class Task(RequestHandler):
         self._together = None if transforms is None else VmapGradients(loss, transforms)
         self._model, self._optimizer = model, optimizer
         self._batch, self._loss, self._evaluate = batch, loss, evaluate
-        self._buffers, self._samples = buffers, samples
-        self.counts_samples = samples is not None
+        self._buffers, self._samples, self._moments = buffers, samples, moments
+        self.counts_samples, self.has_moments = samples is not None, moments is not None
+        check_own_data(self)
         self._peers: dict[int, tuple[torch.nn.Module, Replica]] = {}
         _, first = self._peer(0)
         self._tensors = first.tensors()
@@ -86,6 +91,10 @@ class Task(RequestHandler):
     def samples(self, peer: int) -> int:
         assert self._samples is not None
         return self._samples(peer)
+
+    def moments(self, peer: int) -> Moments:
+        assert self._moments is not None
+        return self._moments(peer)
 
     def serve(self, request: _core.Request) -> None:
         module, replica = self._peer(request.peer)
@@ -160,6 +169,11 @@ class Task(RequestHandler):
             master.parameter.grad = None
         self._seed_random(f"{request.shard_of} {step}")
         loss = self._loss(module, self._batch(request.shard_of, step))
+        if not isinstance(loss, torch.Tensor) or loss.shape != ():
+            raise _core.Error(
+                f"task: the loss of peer {request.peer} is {described(loss)}; "
+                "loss(module, batch) returns a tensor of shape ()"
+            )
         loss.backward()
         request.add_loss(float(loss.detach()))
         request.set_rate(replica.rate)
@@ -170,9 +184,9 @@ class Task(RequestHandler):
         training = module.training
         module.eval()
         with torch.no_grad():
-            loss, accuracy = self._evaluate(module)
+            found = self._evaluate(module)
         module.train(training)
-        request.set_evaluation(float(loss), float(accuracy))
+        request.set_evaluation(*two_numbers("evaluate(module)", "(loss, accuracy)", found))
 
     def release(self) -> None:
         for _, replica in self._peers.values():
@@ -181,8 +195,19 @@ class Task(RequestHandler):
     def _peer(self, peer: int) -> tuple[torch.nn.Module, Replica]:
         if peer not in self._peers:
             module = self._model(peer)
+            if not isinstance(module, torch.nn.Module):
+                raise _core.Error(
+                    f"task: model({peer}) returned {described(module)}; it returns a "
+                    "torch.nn.Module"
+                )
             replica = Replica(self._optimizer(module.parameters()), module, self._buffers)
             if self._peers and replica.tensors() != self._tensors:
                 raise _core.Error(f"task: the model of peer {peer} has other tensors than peer 0's")
             self._peers[peer] = module, replica
         return self._peers[peer]
+
+
+def described(value: Any) -> str:
+    if isinstance(value, torch.Tensor):
+        return f"a tensor of shape {tuple(value.shape)}"
+    return f"the class {value.__name__}" if isinstance(value, type) else type(value).__name__

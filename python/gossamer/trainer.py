@@ -2,9 +2,13 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from hashlib import sha256
+from math import prod
+from numbers import Integral
 from typing import Any, Protocol, runtime_checkable
 
 from gossamer._core import Error, Request
+from gossamer.own_data import Moments, Scales
 from gossamer.shards import Shard
 
 Tensors = list[tuple[str, list[int]]]
@@ -28,6 +32,10 @@ class Trainer(Protocol):
         load_state(peer, state)                and the way back, when a run is resumed
         samples(peer) -> int                   how many samples a peer has, with data.weights =
                                                "samples"
+        moments(peer) -> gossamer.Moments      of a peer's samples, in place of samples() (of a
+                                               server, only the number of features is used); and
+        agree(scales)                          gets the gossamer.Scales of all peers' samples,
+                                               before the first gradient
         reset(peer)                            what update() keeps of a peer begins anew: in each
                                                round of fedavg, and when a peer joins again
 
@@ -62,6 +70,11 @@ class RequestHandler(ABC):
 
     averages = False  # a step replaces the row by values to average
     counts_samples = False  # samples() is known
+    has_moments = False  # moments() are known
+    starts_alike = False  # all peers, because of run.init = "same"
+    _start: tuple[int, bytes] | None = None  # the first peer, and the hash of its initial values
+    _feature_shape: tuple[int, ...] = ()
+    _scales: Scales | None = None
     linear_steps = False
     has_buffers = False  # rows hold values that no gradient moves
     evaluates = False
@@ -79,16 +92,106 @@ class RequestHandler(ABC):
         """How many samples a peer has, if counts_samples."""
         raise NotImplementedError
 
+    def moments(self, peer: int) -> Moments:
+        """The moments of a peer's samples, if has_moments."""
+        raise NotImplementedError
+
+    @property
+    def features(self) -> int:
+        """Of which the moments are known; 0 before shard_summary()."""
+        return prod(self._feature_shape) if self._feature_shape else 0
+
+    @property
+    def scales(self) -> Scales:
+        """Those of all peers' samples, which are known when a run with moments has begun."""
+        if self._scales is None:
+            raise Error(
+                "scales: the peers agree on them when the run begins, and only if each gives the "
+                "moments of its samples"
+            )
+        return self._scales
+
+    def agree(self, scales: Scales) -> None:
+        self._scales = scales
+
+    def shard_summary(self, peer: int) -> tuple[int, Sequence[float], Sequence[float]]:
+        """What is exchanged of a peer's samples: number, means and variances."""
+        if not self.has_moments:
+            return self._checked_count(peer, self.samples(peer)), (), ()
+        found = self.moments(peer)
+        if not isinstance(found, Moments):
+            raise Error(
+                f"moments: peer {peer} has {type(found).__name__}, which is no gossamer.Moments; "
+                "gossamer.moments(samples) makes them"
+            )
+        if self._feature_shape and found.shape != self._feature_shape:
+            raise Error(
+                f"moments: features of peer {peer} have the shape {found.shape}, and those of "
+                f"another peer {self._feature_shape}"
+            )
+        self._feature_shape = found.shape
+        return self._checked_count(peer, found.samples), found.means, found.variances
+
+    def _checked_count(self, peer: int, count: Any) -> int:
+        if isinstance(count, bool) or not isinstance(count, Integral) or count < 1:
+            raise Error(
+                f"samples: peer {peer} has {count!r}; a peer needs one sample at least, and "
+                "their number is an int"
+            )
+        return int(count)
+
     @abstractmethod
     def serve(self, request: Request) -> None: ...
 
     def serve_batch(self, requests: Sequence[Request]) -> None:
         """Serves the requests of BackgroundRun.next(): one operation, and each peer once."""
+        if requests[0].operation == "agree":  # for all peers of the process
+            means, deviations = requests[0].scales
+            self.agree(Scales(means, deviations, self._feature_shape))
+            return
         for request in requests:
             self.serve(request)
+            if request.operation == "initialise" and self.starts_alike:
+                self._check_start(request)
+
+    def _check_start(self, request: Request) -> None:
+        """Processes compare hashes of their starts; the peers of one process are compared here."""
+        start = sha256(memoryview(request.x)).digest()
+        first, known = self._start or (request.peer, start)
+        if start != known:
+            raise Error(
+                f"run.init: peers {first} and {request.peer} start from different parameters; seed "
+                "random numbers alike each time that a model is made, as with "
+                'torch.manual_seed(), or set run.init = "different"'
+            )
+        self._start = first, known
 
     def release(self) -> None:
         """Drops all views of rows."""
+
+
+def pair(call: str, wanted: str, found: Any) -> tuple[Any, Any]:
+    """The two values that a method of the task returned."""
+    if not isinstance(found, tuple | list) or len(found) != 2:
+        raise Error(
+            f"task: {call} returned {type(found).__name__}"
+            + (f" of length {len(found)}" if isinstance(found, tuple | list) else "")
+            + f"; it returns {wanted}"
+        )
+    return found[0], found[1]
+
+
+def two_numbers(call: str, wanted: str, found: Any) -> tuple[float, float]:
+    first, second = pair(call, wanted, found)
+    try:
+        return float(first), float(second)
+    except (TypeError, ValueError) as error:
+        raise Error(f"task: {call} returned no two numbers; it returns {wanted}") from error
+
+
+def check_own_data(handler: RequestHandler) -> None:
+    if handler.counts_samples and handler.has_moments:
+        raise Error("samples: give samples or moments; moments have the number of samples")
 
 
 class ArrayHandler(RequestHandler):
@@ -109,6 +212,13 @@ class ArrayHandler(RequestHandler):
         ]
         self.evaluates = hasattr(trainer, "evaluate")
         self.counts_samples = hasattr(trainer, "samples")
+        self.has_moments = hasattr(trainer, "moments")
+        check_own_data(self)
+        if self.has_moments and not hasattr(trainer, "agree"):
+            raise Error(
+                f"task: {type(trainer).__name__} has moments() and no agree(scales), which gets "
+                "what the peers agree on"
+            )
         self.linear_steps = bool(getattr(trainer, "linear_steps", False))
         self.saves_state = hasattr(trainer, "state") and hasattr(trainer, "load_state")
         self._length = sum(int(numpy.prod(shape, dtype=numpy.int64)) for _, shape in self._tensors)
@@ -122,9 +232,18 @@ class ArrayHandler(RequestHandler):
     def samples(self, peer: int) -> int:
         return self._trainer.samples(peer)  # type: ignore[attr-defined,no-any-return]
 
+    def moments(self, peer: int) -> Moments:
+        return self._trainer.moments(peer)  # type: ignore[attr-defined,no-any-return]
+
+    def agree(self, scales: Scales) -> None:
+        self._trainer.agree(scales)  # type: ignore[attr-defined]
+
     def serve(self, request: Request) -> None:
         if request.operation == "save":
-            request.set_state(self._trainer.state(request.peer))  # type: ignore[attr-defined]
+            state: Any = self._trainer.state(request.peer)  # type: ignore[attr-defined]
+            if not isinstance(state, bytes):
+                raise Error(f"task: state() returned {type(state).__name__}; it returns bytes")
+            request.set_state(state)
             return None
         if request.operation == "restore":
             self._trainer.load_state(request.peer, request.state)  # type: ignore[attr-defined]
@@ -148,13 +267,14 @@ class ArrayHandler(RequestHandler):
             gradient = self._numpy.asarray(request.gradient)
             x[:] = self._updated(request, request.step, values, gradient)
         elif request.operation == "evaluate":
-            loss, accuracy = self._trainer.evaluate(values)  # type: ignore[attr-defined]
-            request.set_evaluation(float(loss), float(accuracy))
+            found = self._trainer.evaluate(values)  # type: ignore[attr-defined]
+            request.set_evaluation(*two_numbers("evaluate(values)", "(loss, accuracy)", found))
         else:
             raise unknown(request)
 
     def _gradient(self, request: Request, step: int, values: Any) -> Any:
-        loss, gradient = self._trainer.gradient(request.shard_of, step, values)
+        found = self._trainer.gradient(request.shard_of, step, values)
+        loss, gradient = pair("gradient(peer, step, values)", "(loss, gradient)", found)
         request.add_loss(float(loss))
         if rate := getattr(self._trainer, "rate", None):
             request.set_rate(float(rate(request.peer)))
@@ -164,6 +284,8 @@ class ArrayHandler(RequestHandler):
         return self._checked("update", self._trainer.update(request.peer, step, values, gradient))
 
     def _checked(self, method: str, values: Any) -> Any:
+        if self._numpy.iscomplexobj(values):
+            raise Error(f"task: {method}() returned complex numbers; rows hold real ones")
         array = self._numpy.asarray(values, dtype=self._numpy.float32)
         if array.shape != (self._length,):
             raise Error(

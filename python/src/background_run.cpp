@@ -14,21 +14,45 @@
 namespace gossamer::python {
 namespace {
 
-/// What is asked of the program in a run with data.weights = samples.
-Result<DataWeighing> weighing_of(const peer::Config& config,
-                                 const std::vector<std::uint64_t>& samples) {
-  DataWeighing weighing;
-  if (config.shards.weights == "peers" || samples.empty()) return weighing;
+Status check_shard(std::size_t peer, const train::ShardSummary& shard, std::size_t features) {
+  if (!train::is_shard_size(shard.samples))
+    return invalid_error(
+        fmt::format("samples: {} of peer {} are more than a shard can have", shard.samples, peer));
+  if (shard.means.size() != features || shard.variances.size() != features)
+    return invalid_error(fmt::format("moments: the samples of peer {} have {} features, and not {}",
+                                     peer, shard.means.size(), features));
+  for (std::size_t f = 0; f < features; ++f)
+    if (!train::is_moment(shard.means[f], shard.variances[f]))
+      return invalid_error(
+          fmt::format("moments: feature {} of peer {} has the mean {} and the variance {}, which "
+                      "are no moments of finite float32 values",
+                      f, peer, shard.means[f], shard.variances[f]));
+  return {};
+}
+
+/// What the program says of its data, as far as the run uses it.
+Result<OwnData> own_data_of(const peer::Config& config, peer::Shards shards, std::size_t features) {
+  OwnData data;
+  data.weighs = config.shards.weights != "peers";
+  data.features = features;
+  if (shards.empty() || (!data.weighs && data.features == 0)) return data;
   GOSSAMER_TRY(const auto algorithm,
                gossip::make_algorithm(config.algorithm.kind, config.algorithm.values));
-  weighing.gradients = algorithm->requirements().data_weights != gossip::DataWeights::models;
-  for (std::size_t peer = 0; peer < samples.size(); ++peer) {
-    if (samples[peer] > 0 && !train::is_shard_size(samples[peer]))
-      return invalid_error(fmt::format("samples: {} of peer {} are more than a shard can have",
-                                       samples[peer], peer));
-    weighing.shards.push_back({samples[peer], {}, {}});
-  }
-  return weighing;
+  data.weighs_gradients = algorithm->requirements().data_weights != gossip::DataWeights::models;
+  for (std::size_t peer = 0; peer < shards.size(); ++peer)
+    if (shards[peer].samples > 0)
+      GOSSAMER_TRY_STATUS(check_shard(peer, shards[peer], data.features));
+  data.shards = std::move(shards);
+  return data;
+}
+
+/// Compared by the processes of a network, and explained by initial.py where they differ: the start
+/// of the parameters, and the number of scaled features. A hello has 63 bytes for it and the model.
+std::string identity_of(const BackgroundRunRequest& request, const peer::Config& config,
+                        std::size_t features) {
+  const bool same = config.run.init == "same";
+  if (features == 0) return same ? "start " + request.initial_hash.substr(0, 12) : "";
+  return fmt::format("start {}/{}", same ? request.initial_hash.substr(0, 6) : "any", features);
 }
 
 }  // namespace
@@ -36,14 +60,13 @@ Result<DataWeighing> weighing_of(const peer::Config& config,
 Result<peer::Setup> make_task_setup(BackgroundRunRequest request, Handoff& handoff) {
   GOSSAMER_TRY(peer::Config config, peer::load_config(request.config, request.overrides));
   const bool networked = !request.ids.ids.empty();
-  if (networked && config.run.init == "same")
-    request.spec.identity = "start " + request.initial_hash.substr(0, 12);
   request.spec.external_optimizer = true;
   request.spec.divergence_advice = "a smaller learning rate usually helps";
   GOSSAMER_TRY(const int nodes, peer::node_count(config));
-  GOSSAMER_TRY(DataWeighing weighing, weighing_of(config, request.samples));
-  auto workload = std::make_shared<ExternalWorkload>(std::move(request.spec), nodes, handoff,
-                                                     std::move(weighing));
+  GOSSAMER_TRY(OwnData data, own_data_of(config, std::move(request.shards), request.features));
+  if (networked) request.spec.identity = identity_of(request, config, data.features);
+  auto workload =
+      std::make_shared<ExternalWorkload>(std::move(request.spec), nodes, handoff, std::move(data));
   if (!networked) workload->agree(workload->own_shards());
   if (!networked) return peer::make_setup(std::move(config), {}, std::move(workload));
   const peer::Environment environment = [](const char* name) { return std::getenv(name); };

@@ -29,8 +29,9 @@ struct BackgroundRunRequest {
   peer::NetworkIds ids;  ///< of the peers of this process; none: a simulation of all nodes
   std::string resume = "none";
   peer::WorkloadSpec spec;
-  std::vector<std::uint64_t> samples;  ///< of each peer; 0: of another process; none: not known
-  bool shows_progress = false;         ///< on stderr, as the program does
+  peer::Shards shards;          ///< of each peer; 0 samples: of another process; none: not known
+  std::size_t features = 0;     ///< of which the shards have moments
+  bool shows_progress = false;  ///< on stderr, as the program does
   std::string initial_hash;  ///< of the initial parameters, which are compared if run.init is same
 };
 

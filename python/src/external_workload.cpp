@@ -28,6 +28,24 @@ Request request_of(Operation operation, int peer) {
   return request;
 }
 
+/// An optimizer of the program steps with whole rows, of d values. Of the values that other servers
+/// own it has those of the start, with a gradient of zero, and nobody reads them.
+void take_whole_rows(const gossip::TrainRequest& request, Request& item, std::size_t d) {
+  item.x = whole_row(request.x, request.first, d);
+  item.gradient = whole_row(request.gradient, request.first, d);
+  std::ranges::fill(item.gradient.first(request.first), 0.0F);
+  std::ranges::fill(item.gradient.subspan(request.first + request.gradient.size()), 0.0F);
+}
+
+void take_losses(std::span<gossip::TrainRequest* const> requests,
+                 std::vector<peer::LossSum>& losses) {
+  for (gossip::TrainRequest* request : requests) {
+    const auto taken = std::exchange(losses[static_cast<std::size_t>(request->peer)], {});
+    request->losses = taken.count;
+    request->loss = taken.count == 0 ? kUnknown : taken.sum / static_cast<double>(taken.count);
+  }
+}
+
 }  // namespace
 
 void ExternalWorkload::initialise(int node, std::span<float> row) const {
@@ -44,7 +62,7 @@ std::vector<train::Evaluation> ExternalWorkload::evaluate(const peer::RowViews& 
     batch[i].operation = Operation::evaluate;
     batch[i].x = readable(rows[i]);
   }
-  handoff_.serve(batch);
+  serve(batch);
   for (std::size_t i = 0; i < rows.size(); ++i) results[i] = batch[i].evaluation;
   return results;
 }
@@ -59,16 +77,26 @@ void ExternalWorkload::restore_state(int peer, std::string state) {
   serve_alone(std::move(request));
 }
 
+void ExternalWorkload::serve(std::vector<Request>& batch) const {
+  if (!unheard_.empty()) {
+    Request agreement = request_of(Operation::agree, batch.front().peer);
+    agreement.scales = std::exchange(unheard_, {});
+    std::vector<Request> alone{std::move(agreement)};
+    handoff_.serve(alone);
+  }
+  handoff_.serve(batch);
+}
+
 Request ExternalWorkload::serve_alone(Request request) const {
   std::vector<Request> batch{std::move(request)};
-  handoff_.serve(batch);
+  serve(batch);
   return std::move(batch.front());
 }
 
 void ExternalWorkload::run(gossip::TrainOperation operation,
                            std::span<gossip::TrainRequest* const> requests) {
   switch (operation) {
-    case gossip::TrainOperation::take_loss: return take_losses(requests);
+    case gossip::TrainOperation::take_loss: return take_losses(requests, losses_);
     case gossip::TrainOperation::local_steps: return train(Operation::local_steps, requests);
     case gossip::TrainOperation::gradient: return train(Operation::gradient, requests);
     case gossip::TrainOperation::update: return train(Operation::update, requests);
@@ -88,16 +116,18 @@ void ExternalWorkload::run(gossip::TrainOperation operation,
 }
 
 void ExternalWorkload::agree(const peer::Shards& shards) {
+  if (data_.features > 0) unheard_ = train::pooled_scales(shards);
+  weights_.clear();
+  if (!data_.weighs) return;
   double samples = 0;
   for (const train::ShardSummary& shard : shards) samples += static_cast<double>(shard.samples);
-  weights_.clear();
   for (const train::ShardSummary& shard : shards)
     weights_.push_back(static_cast<double>(shard.samples) * static_cast<double>(shards.size()) /
                        samples);
 }
 
 void ExternalWorkload::train(Operation operation, std::span<gossip::TrainRequest* const> requests) {
-  const bool weighs = !weights_.empty() && weighing_.gradients;
+  const bool weighs = !weights_.empty() && data_.weighs_gradients;
   if (operation == Operation::local_steps && weighs) return train_weighed(requests);
   serve_all(operation, requests);
   if (operation != Operation::gradient || !weighs) return;
@@ -134,31 +164,14 @@ void ExternalWorkload::serve_all(Operation operation,
     item.x = request->x;
     item.gradient = request->gradient;
     if (operation == Operation::update && request->x.size() < spec_.parameters)
-      take_whole_rows(*request, item);
+      take_whole_rows(*request, item, spec_.parameters);
   }
-  handoff_.serve(batch);
+  serve(batch);
   for (const Request& item : batch) {
     const auto peer = static_cast<std::size_t>(item.peer);
     losses_[peer].sum += item.losses.sum;
     losses_[peer].count += item.losses.count;
     if (item.rate) rates_[peer] = *item.rate;
-  }
-}
-
-// An optimizer of the program steps with whole rows. Of the values that other servers own it has
-// those of the start, with a gradient of zero, and nobody reads them.
-void ExternalWorkload::take_whole_rows(const gossip::TrainRequest& request, Request& item) const {
-  item.x = whole_row(request.x, request.first, spec_.parameters);
-  item.gradient = whole_row(request.gradient, request.first, spec_.parameters);
-  std::ranges::fill(item.gradient.first(request.first), 0.0F);
-  std::ranges::fill(item.gradient.subspan(request.first + request.gradient.size()), 0.0F);
-}
-
-void ExternalWorkload::take_losses(std::span<gossip::TrainRequest* const> requests) {
-  for (gossip::TrainRequest* request : requests) {
-    const auto taken = std::exchange(losses_[static_cast<std::size_t>(request->peer)], {});
-    request->losses = taken.count;
-    request->loss = taken.count == 0 ? kUnknown : taken.sum / static_cast<double>(taken.count);
   }
 }
 

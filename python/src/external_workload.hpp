@@ -9,10 +9,12 @@
 
 namespace gossamer::python {
 
-/// data.weights = samples: the peers' losses are weighed as their samples.
-struct DataWeighing {
-  peer::Shards shards;    ///< of this process, and 0 samples for the others; none: no weights
-  bool gradients = true;  ///< gradients are multiplied by the weight; false: the algorithm does it
+/// What the processes exchange of the programs' data before the first round, and its use.
+struct OwnData {
+  peer::Shards shards;       ///< of this process, and 0 samples for the others; none: no exchange
+  std::size_t features = 0;  ///< of which the shards have the moments
+  bool weighs = false;       ///< data.weights = samples: losses are weighed as samples
+  bool weighs_gradients = true;  ///< gradients are multiplied; false: the algorithm does it
 };
 
 /// Every operation goes to the program through the handoff. The losses that it reports are summed
@@ -20,10 +22,10 @@ struct DataWeighing {
 class ExternalWorkload final : public peer::Workload, private gossip::Trainer {
  public:
   /// `nodes`: of the whole run, servers included. The handoff outlives the workload.
-  ExternalWorkload(peer::WorkloadSpec spec, int nodes, Handoff& handoff, DataWeighing weighing)
+  ExternalWorkload(peer::WorkloadSpec spec, int nodes, Handoff& handoff, OwnData data)
       : spec_(std::move(spec)),
         handoff_(handoff),
-        weighing_(std::move(weighing)),
+        data_(std::move(data)),
         losses_(static_cast<std::size_t>(nodes)),
         rates_(static_cast<std::size_t>(nodes)) {}
 
@@ -39,7 +41,9 @@ class ExternalWorkload final : public peer::Workload, private gossip::Trainer {
   }
   std::string save_state(int peer) override;
   void restore_state(int peer, std::string state) override;
-  peer::Shards own_shards() const override { return weighing_.shards; }
+  peer::Shards own_shards() const override { return data_.shards; }
+  std::size_t standardised_features() const override { return data_.features; }
+  /// The program gets the scales of its features before its next request.
   void agree(const peer::Shards& shards) override;
   std::string data_hash() const override { return {}; }  // the data stay where they are
   void set_one_at_a_time(bool) override {}               // they are served one by one anyway
@@ -58,16 +62,16 @@ class ExternalWorkload final : public peer::Workload, private gossip::Trainer {
   std::size_t shard_size(int) const override { return 1; }
   std::uint64_t batches_per_epoch(int) const override { return 1; }
 
+  void serve(std::vector<Request>& batch) const;
   Request serve_alone(Request request) const;
-  void take_losses(std::span<gossip::TrainRequest* const> requests);
   void train(Operation operation, std::span<gossip::TrainRequest* const> requests);
   void train_weighed(std::span<gossip::TrainRequest* const> requests);
   void serve_all(Operation operation, std::span<gossip::TrainRequest* const> requests);
-  void take_whole_rows(const gossip::TrainRequest& request, Request& item) const;
 
   peer::WorkloadSpec spec_;
   Handoff& handoff_;
-  DataWeighing weighing_;
+  OwnData data_;
+  mutable std::vector<train::FeatureScale> unheard_;  ///< scales that the program does not have yet
   std::vector<double> weights_;  ///< by peer, mean 1; once all shards are known
   std::vector<peer::LossSum> losses_;
   std::vector<double> rates_;  ///< of the last step

@@ -17,9 +17,20 @@
 
 namespace gossamer::python {
 
-enum class Operation { initialise, local_steps, gradient, update, reset, evaluate, save, restore };
+enum class Operation {
+  initialise,
+  local_steps,
+  gradient,
+  update,
+  reset,
+  evaluate,
+  save,
+  restore,
+  agree
+};
 
-/// One operation on the rows of a peer, which the program carries out (gossip/trainer.hpp).
+/// One operation on the rows of a peer, which the program carries out (gossip/trainer.hpp); agree
+/// has no row, and is for all peers of the process.
 struct Request {
   Operation operation = Operation::initialise;
   int peer = 0;            ///< whose rows these are
@@ -31,6 +42,7 @@ struct Request {
   std::optional<double> rate;    ///< out: the optimizer's rate γ
   train::Evaluation evaluation;  ///< out
   std::string state;             ///< out of save, into restore: what the program keeps of the peer
+  std::vector<train::FeatureScale> scales;  ///< into agree: of the program's data, by feature
 };
 
 /// Thrown in the thread of the run when the program does not serve requests any more.

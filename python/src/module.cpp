@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "background_run.hpp"
+#include "own_data.hpp"
 #include "peer/config/config_json.hpp"
 #include "peer/log/summary.hpp"
 #include "peer/prediction/prediction.hpp"
@@ -39,6 +40,11 @@ template <class Value>
 Value value_or_raise(Result<Value> result) {
   if (!result.ok()) throw PythonError(result.error());
   return std::move(result).value();
+}
+
+/// For people; with Python's lock.
+void log_message(const std::string& line) {
+  nb::module_::import_("gossamer.runs").attr("log_message")(line);
 }
 
 using Row = nb::ndarray<nb::array_api, float, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
@@ -78,6 +84,7 @@ const char* name_of(Operation operation) {
     case Operation::evaluate: return "evaluate";
     case Operation::save: return "save";
     case Operation::restore: return "restore";
+    case Operation::agree: return "agree";
   }
   return "";
 }
@@ -105,6 +112,7 @@ class PythonRun {
         const nb::gil_scoped_release released;
         ready = run_->handoff().wait(kPatience);
       }
+      for (const std::string& line : run_->take_messages()) log_message(line);
       if (PyErr_CheckSignals() != 0) throw nb::python_error();
     }
     requests_.clear();
@@ -154,9 +162,6 @@ class PythonRun {
   }
   std::string last_record() { return peer::text_of(run_->last_record()); }
   std::vector<std::string> take_messages() { return run_->take_messages(); }
-
- private:
-  bool is_forked() const { return ::getpid() != process_; }
   void check_process() const {
     if (is_forked())
       throw PythonError(
@@ -164,12 +169,23 @@ class PythonRun {
           "process that trains, or start workers with the method 'spawn'");
   }
 
+ private:
+  bool is_forked() const { return ::getpid() != process_; }
+
   std::shared_ptr<BackgroundRun> run_;
   std::vector<std::shared_ptr<PythonRequest>> requests_;
   pid_t process_;
 };
 
 using Tensors = std::vector<std::tuple<std::string, std::vector<std::int64_t>>>;
+
+/// Means and deviations, by feature.
+std::tuple<std::vector<double>, std::vector<double>> scales_of(const PythonRequest& self) {
+  std::tuple<std::vector<double>, std::vector<double>> scales;
+  for (const auto& [mean, deviation] : self.request.scales)
+    std::get<0>(scales).push_back(mean), std::get<1>(scales).push_back(deviation);
+  return scales;
+}
 
 peer::WorkloadSpec spec_of(const Tensors& tensors) {
   peer::WorkloadSpec spec;
@@ -199,7 +215,7 @@ peer::NetworkIds find_ids(const std::string& ids, const std::string& config,
   request.origin = "peer";
   request.message = [](const std::string& line) {
     const nb::gil_scoped_acquire held;
-    nb::module_::import_("gossamer.runs").attr("log_message")(line);
+    log_message(line);
   };
   bool interrupted = false;
   request.stopped = [&interrupted] {
@@ -276,6 +292,7 @@ void bind_request(nb::module_& module) {
                      const std::string& state = self.request.state;
                      return nb::bytes(state.data(), state.size());
                    })
+      .def_prop_ro("scales", &scales_of)
       .def("set_state",
            [](PythonRequest& self, const nb::bytes& state) {
              self.request.state.assign(state.c_str(), state.size());
@@ -296,6 +313,7 @@ void bind_run(nb::module_& module) {
   nb::class_<PythonRun>(module, "BackgroundRun")
       .def("next", &PythonRun::next)
       .def("complete", &PythonRun::complete)
+      .def("check_process", &PythonRun::check_process)
       .def("stop", &PythonRun::stop)
       .def("close", &PythonRun::close)
       .def("final_rows", &PythonRun::final_rows)
@@ -317,13 +335,13 @@ void bind_request_function(nb::module_& module, const char* name, Use use) {
       name,
       [use](const std::string& config, const std::vector<std::string>& overrides,
             const peer::NetworkIds* ids, const Tensors& tensors, bool averages, bool linear_steps,
-            bool has_buffers, const std::vector<std::uint64_t>& samples, bool evaluates,
+            bool has_buffers, const ShardTuples& shards, std::size_t features, bool evaluates,
             bool saves_state, const std::string& initial_hash, const std::string& resume,
             bool shows_progress) {
         BackgroundRunRequest request{
-            config,         overrides,        ids == nullptr ? peer::NetworkIds() : *ids,
-            resume,         spec_of(tensors), samples,
-            shows_progress, initial_hash};
+            config,   overrides,        ids == nullptr ? peer::NetworkIds() : *ids,
+            resume,   spec_of(tensors), shards_of(shards),
+            features, shows_progress,   initial_hash};
         request.spec.averages = averages;
         request.spec.linear_steps = linear_steps;
         request.spec.has_buffers = has_buffers;
@@ -333,8 +351,9 @@ void bind_request_function(nb::module_& module, const char* name, Use use) {
       },
       nb::arg("config"), nb::kw_only(), nb::arg("overrides"), nb::arg("ids").none(),
       nb::arg("tensors"), nb::arg("averages"), nb::arg("linear_steps"), nb::arg("has_buffers"),
-      nb::arg("samples"), nb::arg("evaluates"), nb::arg("saves_state"), nb::arg("initial_hash"),
-      nb::arg("resume"), nb::arg("shows_progress"), nb::rv_policy::take_ownership);
+      nb::arg("shards"), nb::arg("features"), nb::arg("evaluates"), nb::arg("saves_state"),
+      nb::arg("initial_hash"), nb::arg("resume"), nb::arg("shows_progress"),
+      nb::rv_policy::take_ownership);
 }
 
 /// gossamer.Error. Errors that Python code raises have the exit code of the class.
@@ -374,6 +393,7 @@ NB_MODULE(_core, module) {
              nb::arg("overrides"));
   module.def("configuration", &configuration, nb::arg("config"), nb::kw_only(),
              nb::arg("overrides"));
+  module.def("moments", &moments, nb::arg("rows"));
   module.def("summary_text", &summary_text, nb::arg("summary"));
   bind_request_function(module, "check", &check);
   bind_request_function(module, "start", &start);

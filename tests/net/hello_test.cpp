@@ -124,6 +124,14 @@ TEST_CASE("a hello is read as it was written; long texts stay distinct; texts ar
   CHECK(compare(hello.identity, read->identity) == HandshakeResult::accepted);
   hello.identity.topology.back() = 'u';
   CHECK(compare(hello.identity, read->identity) == HandshakeResult::wrong_topology);
+  for (const char* text : {"images of 8×8", "two\nlines"}) {
+    hello.identity = identity(8), hello.identity.model = text;
+    const Identity theirs = decode_hello(encode_hello(hello))->identity;
+    CHECK(compare(hello.identity, theirs) == HandshakeResult::accepted);
+    hello.identity.model.replace(hello.identity.model.find_first_of("×\n"), 1, "\t");
+    CHECK(compare(hello.identity, theirs) == HandshakeResult::wrong_model);
+  }
+  hello.identity = identity(8);
 
   auto bytes = encode_hello(hello);
   std::fill(bytes.begin() + 40, bytes.begin() + 296, std::byte{27});

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import torch
 from conftest import Configure
-from process_test_util import Processes, wait_until
+from process_test_util import Processes, Program
 from tasks import batch_of, loss_of, sgd, softmax, torch_task
 
 PEERS = 4
@@ -251,31 +251,65 @@ def test_a_finished_or_closed_averager_mixes_no_more(configure: Configure, tmp_p
         closed.average()
 
 
-def addresses(folder: Path) -> dict[str, str]:
-    """The addresses that peers have published."""
-    return {path.name: path.read_text() for path in folder.glob("meet/*") if path.is_file()}
-
-
 def test_a_killed_neighbour_is_left_out_and_joins_again(
     configure: Configure, processes: Processes, tmp_path: Path
 ) -> None:
-    rounds = 2000  # seconds, in which peer 1 joins again
-    config = configure(PEERS, rounds)
-    pauses = {1: "pause=5", 2: "pause=20"}  # peer 2 keeps a network to come back to
-    loops = [
-        processes.start("average_loop.py", config, peer, tmp_path / "out", pauses.get(peer, "a="))
-        for peer in range(PEERS)
-    ]
+    config = configure(PEERS, 10**6)
+    pauses = {1: "pause=5", 2: "pause=500"}  # the values of peer 1 have spread by then
+    enough = tmp_path / "enough"
+
+    def start(peer: int, option: str) -> Program:
+        return processes.start(
+            "average_loop.py", config, peer, tmp_path / "out", f"until={enough}", option
+        )
+
+    loops = [start(peer, pauses.get(peer, "resume=none")) for peer in range(PEERS)]
     loops[1].wait_for("paused")
     loops[1].process.kill()
     loops[2].wait_for("paused")
-    old = addresses(tmp_path)
-    again = processes.start("average_loop.py", config, 1, tmp_path / "out", "resume=auto")
-    wait_until("it has an address again", lambda: addresses(tmp_path) != old)
+    again = start(1, "resume=auto")
     loops[2].tell()
+    again.wait_for("joined")
+    enough.touch()
     ends = [each.result() for each in (loops[0], again, *loops[2:])]
-    assert 0 < ends[1]["rounds"] < rounds and ends[0]["rounds"] == rounds
     for end in ends:  # the values of peer 1 count as far as they had spread before its death
         assert end["values"] == pytest.approx([ends[0]["values"][0]] * 10, abs=1e-5)
         assert 0 < end["values"][0] < 3
     assert "joined [1.0," not in again.output  # it took the values of a neighbour
+
+
+def test_one_call_is_a_round(configure: Configure, tmp_path: Path) -> None:
+    """average() keeps the averager between calls, which may have other tensors."""
+    options: dict[str, Any] = {"settings": {"topology.kind": "complete"}, "out": tmp_path / "out"}
+    config = configure(PEERS, 3)
+
+    def peer(number: int) -> list[float]:
+        found, rounds_left = [], True
+        while rounds_left:
+            own = torch.full((2,), float(number + len(found)))
+            rounds_left = gossip.average([own], config, number, **options)
+            found.append(float(own[1]))
+        with pytest.raises(gossamer.Error, match="the run of 3 rounds is complete"):
+            gossip.average([own], config, number)
+        return found
+
+    with ThreadPoolExecutor(PEERS) as threads:
+        assert list(threads.map(peer, range(PEERS))) == [[MEAN, MEAN + 1, MEAN + 2]] * PEERS
+
+
+def test_one_call_takes_tensors_of_the_same_names_and_shapes(
+    configure: Configure, tmp_path: Path
+) -> None:
+    config, out = configure(1, 5), tmp_path / "out"
+    values = np.ones(3)
+    assert gossamer.average({"w": values}, config, 0, out=out)
+    for tensors, message in (
+        ({}, "tensors: the averager began with w, and is given none"),
+        ({"v": values}, "tensors: the averager began with w, and is given v"),
+        ({"w": np.ones(4)}, r"tensor w has changed: it was float64 of shape \(3,\), and is"),
+        ({"w": [1.0]}, "tensor w is of list"),
+        ({"w": np.array([1.0, np.nan, 1.0])}, "tensor w has values that are not finite"),
+    ):
+        with pytest.raises(gossamer.Error, match=message):
+            gossamer.average(tensors, config, 0)
+    assert gossamer.average({"w": values}, config, 0)

@@ -33,7 +33,7 @@ def run(configure: Configure, tmp_path: Path) -> Path:
 
 def command(run: Path, *options: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "gossamer.export", str(run), *options],
+        [sys.executable, "-m", "gossamer", "export", str(run), *options],
         capture_output=True,
         text=True,
         env={**os.environ, "WANDB_SILENT": "true", "WANDB_MODE": "offline"},

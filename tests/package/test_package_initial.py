@@ -20,7 +20,7 @@ def handler(seed: int = 0, layers: int = 1) -> OneReplica:
 
 def start(seed: int) -> str:
     """As the handshake shows it."""
-    return initial_hash(handler(seed), 0)[:12]
+    return initial_hash(handler(seed), 0)[:10]
 
 
 def remedy(text: str, own: OneReplica) -> str:
@@ -28,16 +28,22 @@ def remedy(text: str, own: OneReplica) -> str:
 
 
 def test_both_starts_are_known() -> None:
-    text = (
-        f"after 6 s (net.join_timeout) peer 1 misses peer 0: it connected and was rejected, its "
-        f"model is external ab, start {start(1)}, ours is external ab, start {start(0)}"
+    def text(theirs: str, ours: str) -> str:
+        return (
+            f"after 6 s (net.join_timeout) peer 1 misses peer 0: it connected and was rejected, "
+            f"its model is external ab, start {theirs}, ours is external ab, start {ours}"
+        )
+
+    found = remedy(text(start(1), start(0)), handler(0))
+    assert found.startswith(
+        text(start(1), start(0)) + "; the two peers start from different parameters: "
     )
-    found = remedy(text, handler(0))
-    assert found.startswith(text + "; the two peers start from different parameters: ")
     assert re.search(ADVICE, found)
-    hashes = r"Hashes of the initial tensors of peer 1, .*: 0.weight (\w{8}), 0.bias (\w{8})$"
+    hashes = (
+        r"of the initial tensors of peer 1, .*: 0.weight \(2×2\) (\w{8}), 0.bias \(2\) (\w{8})$"
+    )
     here = re.search(hashes, found)
-    there = re.search(hashes, remedy(text.replace(start(0), start(1)), handler(1)))
+    there = re.search(hashes, remedy(text(start(0), start(1)), handler(1)))
     assert here is not None and there is not None and here[1] != there[1]
 
 
@@ -48,7 +54,23 @@ def test_only_the_own_start_is_known() -> None:
     )
     found = remedy(text, handler(0))
     assert "the models of the two peers have different tensors, or start from different" in found
-    assert re.search(ADVICE + ". Hashes of the initial tensors", found)
+    assert re.search(ADVICE + ". Shapes and hashes of the initial tensors", found)
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours", "reason"),
+    [
+        ("start a/64", "start a/3", "the moments of 3 features here and of 64 there"),
+        ("start a", "start a/3", "the moments of 3 features here and of none there"),
+        ("start any/3", "start any/4", "the moments of 4 features here and of 3 there"),
+        ("start a/3", "start b/3", "the two peers start from different parameters"),
+    ],
+)
+def test_other_features_are_no_other_start(theirs: str, ours: str, reason: str) -> None:
+    text = f"its model is external ab, {theirs}, ours is external ab, {ours}"
+    assert reason in remedy(text, handler())
+    own = remedy(f"its model is not ours, external ab, {ours}", handler())
+    assert "parameters, or scale different features: " in own
 
 
 def test_other_tensors_are_no_other_start() -> None:
@@ -61,12 +83,12 @@ def test_other_tensors_are_no_other_start() -> None:
 
 def test_parameters_that_were_trained_have_no_initial_hashes() -> None:
     text = f"its model is not ours, external ab, start {start(0)}"
-    assert "Hashes" not in remedy(text, handler(1))
+    assert "hashes" not in remedy(text, handler(1))
 
 
 def test_a_large_model_lists_its_first_tensors() -> None:
     own = handler(0, layers=20)
-    text = f"its model is not ours, external ab, start {initial_hash(own, 0)[:12]}"
+    text = f"its model is not ours, external ab, start {initial_hash(own, 0)[:10]}"
     assert "3.bias " in (found := remedy(text, own)) and found.endswith(", …")
     assert "4.weight" not in found
 

@@ -210,6 +210,48 @@ def step_of(optimizer: gossip.Optimizer, model: torch.nn.Module, queue: Any) -> 
     queue.put("no error")
 
 
+def test_a_module_that_changes_is_noticed(wrap: Wrap) -> None:
+    model = network()
+    optimizer = wrap(torch.optim.SGD(model.parameters(), lr=0.1), module=model)
+    model[2] = torch.nn.Linear(12, 10)
+    with pytest.raises(gossamer.Error, match="the parameters of the module are others than those"):
+        train(model, optimizer, 1)
+
+
+def test_a_type_that_changes_is_named(wrap: Wrap) -> None:
+    model = network()
+    optimizer = wrap(torch.optim.SGD(model.parameters(), lr=0.1))
+    model.double()
+    with pytest.raises(gossamer.Error, match="0.0 has changed: it was of torch.float32, and is of"):
+        optimizer.step()
+
+
+def test_an_optimizer_has_no_copy(wrap: Wrap) -> None:
+    optimizer = wrap(torch.optim.SGD(network().parameters(), lr=0.1))
+    with pytest.raises(gossamer.Error, match="has no copy; copy or pickle its state_dict"):
+        copy.deepcopy(optimizer)
+
+
+def test_a_fork_between_two_rounds_is_noticed_at_the_next_step(wrap: Wrap) -> None:
+    model = network()
+    optimizer = wrap(
+        torch.optim.SGD(model.parameters(), lr=0.1), settings={"algorithm.local_steps": 4}
+    )
+    train(model, optimizer, 1)
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            optimizer.step()
+        except gossamer.Error as error:
+            os.write(write, str(error).encode())
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert os.read(read, 1000).startswith(b"this process was forked after it joined the run")
+    train(model, optimizer, 39)
+    assert optimizer.finished
+
+
 def test_a_forked_process_is_told_so_and_harms_nothing(wrap: Wrap) -> None:
     model = network()
     optimizer = wrap(torch.optim.SGD(model.parameters(), lr=0.1))

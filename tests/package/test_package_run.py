@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import digits
 import gossamer
@@ -139,6 +140,76 @@ def test_a_configuration_that_cannot_run_is_refused(
 ) -> None:
     with pytest.raises(gossamer.Error, match=message):
         gossamer.run(configure(), NumpySoftmax(), settings=settings)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"loss": lambda module, batch: 0.5},
+            "the loss of peer 0 is float; loss.module, batch. re",
+        ),
+        (
+            {"loss": lambda module, batch: module(batch[0])},
+            r"the loss of peer 0 is a tensor of shape \(16, 10\); loss.module, batch. returns a t",
+        ),
+        (
+            {"model": lambda peer: None},
+            r"task: model\(0\) returned NoneType; it returns a torch.nn",
+        ),
+        ({"model": lambda peer: torch.nn.Linear}, "returned the class Linear; it returns a torch"),
+        (
+            {"evaluate": lambda module: 0.5},
+            r"evaluate\(module\) returned float; it returns \(loss, a",
+        ),
+        (
+            {"evaluate": lambda module: (1, None)},
+            r"evaluate\(module\) returned no two numbers; it re",
+        ),
+        (
+            {"optimizer": lambda _: sgd([torch.nn.Parameter(torch.ones(3))])},
+            "module: none of its parameters is the optimizer's",
+        ),
+        (
+            {"model": lambda peer: torch.nn.Linear(64, 10)},
+            "run.init: peers 0 and 1 start from diff",
+        ),
+    ],
+)
+def test_what_a_task_must_not_return(
+    configure: Configure, tmp_path: Path, changes: dict[str, Any], message: str
+) -> None:
+    made = {"model": softmax, "optimizer": sgd, "batch": batch_of, "loss": loss_of}
+    with pytest.raises(gossamer.Error, match=message):
+        gossamer.run(configure(), gossamer.torch.Task(**(made | changes)), out=tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    ("method", "value", "message"),
+    [
+        ("gradient", 3.0, r"gradient\(peer, step, values\) returned float; it returns \(loss, gra"),
+        ("gradient", (1, 2, 3), r"returned tuple of length 3; it returns \(loss, gradient\)"),
+        ("gradient", (1, np.ones(650, complex)), r"gradient\(\) returned complex numbers"),
+        ("update", np.ones(3), r"update\(\) returned an array of shape \(3,\)"),
+        ("evaluate", None, r"evaluate\(values\) returned NoneType; it returns \(loss, accuracy\)"),
+        ("state", "text", r"task: state\(\) returned str; it returns bytes"),
+    ],
+)
+def test_what_a_trainer_must_not_return(
+    configure: Configure, tmp_path: Path, method: str, value: Any, message: str
+) -> None:
+    trainer = NumpySoftmax()
+    setattr(trainer, method, lambda *_: value)
+    trainer.load_state = lambda *_: None
+    if method != "state":
+        trainer.state = lambda peer: b""
+    with pytest.raises(gossamer.Error, match=message):
+        gossamer.run(configure(4, 2, "[checkpoint]", "every = 1"), trainer, out=tmp_path / "out")
+
+
+def test_settings_are_no_text(configure: Configure) -> None:
+    with pytest.raises(gossamer.Error, match=r"settings: give .* such as \['run.rounds=3'\]"):
+        gossamer.run(configure(), NumpySoftmax(), settings="run.rounds=3")
 
 
 def test_exact_methods_ask_for_sgd(configure: Configure) -> None:

@@ -27,7 +27,7 @@ def test_the_package_has_the_types_that_it_declares(tmp_path: Path) -> None:
     wrong.write_text(
         "import gossamer.torch as gossip\n"
         'gossip.Optimizer(1, "run.toml")\n'
-        'gossip.Averager([], "run.toml").average(3)\n'
+        'gossip.Averager([], "run.toml").average(3, 4)\n'
     )
     found = mypy(tmp_path / "cache", package, wrong)
     assert 'Argument 1 to "Optimizer" has incompatible type "int"' in found

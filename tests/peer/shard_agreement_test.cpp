@@ -126,7 +126,7 @@ TEST_CASE("the file gives back what was agreed, and a changed shard, run or file
   Shards changed = all;
   changed[1].samples = 7;
   CHECK(refusal(1, "r", only(changed, 1))
-            .starts_with("data.path: the samples of peer 1 are not those with which the run began: "
+            .starts_with("own data: the samples of peer 1 are not those with which the run began: "
                          "2 samples then, 7 "
                          "now"));
   CHECK_FALSE(record_shards(folder.path, 1, "r", changed, 4, true).ok());

@@ -3,6 +3,7 @@
 import json
 import random
 import signal
+import struct
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -107,6 +108,30 @@ def test_processes_with_their_own_files_have_the_bits_of_one_process(
     server = ["4"] if "algorithm.kind=fedavg" in sets else []
     check_same_as_one_process(net, ["0", "1-2", "3", *server])
     check_no_sample_left(net)
+
+
+def write_images(folder: Path, samples: int, seed: int) -> None:
+    """IDX files of images of 3 by 4 pixels and two classes."""
+    draw = random.Random(seed)
+    folder.mkdir()
+    for name, count in (("train", samples), ("t10k", 5)):
+        pixels, labels = draw.randbytes(12 * count), bytes(draw.choices((0, 1), k=count))
+        header = struct.pack(">4i", 0x803, count, 3, 4)
+        (folder / f"{name}-images-idx3-ubyte").write_bytes(header + pixels)
+        header = struct.pack(">2i", 0x801, count)
+        (folder / f"{name}-labels-idx1-ubyte").write_bytes(header + labels)
+
+
+def test_processes_with_their_own_images_have_the_bits_of_one_process(
+    network: NetworkFactory, tmp_path: Path
+) -> None:
+    for peer in range(3):
+        write_images(tmp_path / f"site-{peer}", 40 + 10 * peer, peer)
+    net = network(3, "data.kind=idx", "data.partition=own", f"data.path={tmp_path}/site-{{peer}}")
+    for peer in range(3):
+        net.start(str(peer))
+    assert net.wait() == [0] * 3, [peer.stderr for peer in net.processes]
+    assert net.summary()["final_hash"] == net.run_in_one_process()["final_hash"]
 
 
 def test_a_cut_model_is_known_where_only_logs_are(own: Callable[..., Network]) -> None:

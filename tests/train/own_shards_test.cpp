@@ -183,7 +183,7 @@ TEST_CASE("images too: the files of each peer, all of one shape") {
   CHECK(all.test_count() == 3);
   CHECK(all.own_shards[2] == ShardSummary{5, {}, {}});
   CHECK(all.natural_shards[1] == std::vector<std::uint32_t>{3, 4, 5, 6});
-  CHECK(all.sample_description == "images of 2×2");
+  CHECK(all.sample_description == "images of 2 by 2");
   const Dataset one = *load(folder, "idx", {2}, values);
   for (std::size_t i = 0; i < 5 * 4; ++i) CHECK(one.features[i] == all.features[7 * 4 + i]);
   CHECK(refusal(folder, "idx", {}, values).starts_with("data.partition: with own, a server"));

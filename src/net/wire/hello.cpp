@@ -34,21 +34,25 @@ struct Wire {
 static_assert(sizeof(Wire) == kHelloBytes);
 static_assert(offsetof(Wire, from) == kHelloPrefixBytes);
 
-/// Fits a text into its field: a long one becomes its beginning and its hash.
-std::string fitted(const std::string& text) {
-  if (text.size() < kTextBytes) return text;
-  return text.substr(0, kTextBytes - 1 - 33) + "#" + hash_hex(text);
-}
-
-void put(const std::string& text, char (&field)[kTextBytes]) {
-  const std::string short_text = fitted(text);
-  std::memcpy(field, short_text.data(), short_text.size());
-}
-
 /// Safe to print, with the line ends.
 void make_printable(std::string& text) {
   for (char& c : text)
     if ((c < 0x20 || c > 0x7E) && c != '\n') c = '?';
+}
+
+/// `text` as its field has it and the partner reads it. One that is long, or that is not safe to
+/// print, becomes its beginning and its hash.
+std::string fitted(const std::string& text) {
+  std::string safe = text;
+  std::ranges::replace(safe, '\n', '?');
+  make_printable(safe);
+  if (text.size() < kTextBytes && safe == text) return text;
+  return safe.substr(0, kTextBytes - 1 - 33) + "#" + hash_hex(text);
+}
+
+void put(const std::string& text, char (&field)[kTextBytes]) {
+  const std::string shown = fitted(text);
+  std::memcpy(field, shown.data(), shown.size());
 }
 
 /// Text of another process, safe to print.

@@ -36,8 +36,8 @@ Result<ShardAgreement> ShardAgreement::make(Shards shards, std::size_t features)
   const std::size_t features_per_page = room / (16 * peers);
   if (sizes > net::kMaxContributionBytes || (features > 0 && features_per_page == 0))
     return invalid_error(fmt::format(
-        "data.partition: with own, the processes of a network exchange the sizes and "
-        "moments of all shards, which for {} peers do not fit into a message; at most {} can",
+        "own data: the processes of a network exchange the sizes and moments of all shards, which "
+        "for {} peers do not fit into a message; at most {} can",
         peers, net::kMaxContributionBytes / (features > 0 ? 24 : 8)));
   return ShardAgreement(std::move(shards), features, features_per_page);
 }

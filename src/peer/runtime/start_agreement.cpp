@@ -18,9 +18,9 @@ Status check_duration(int pages, int steps) {
   const auto messages = static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(steps);
   if (messages * net::kMaxContributionBytes <= kMostBytes) return {};
   return invalid_error(
-      fmt::format("data.partition: with own, the moments of all shards would take {} messages to "
-                  "each neighbour at the start, more than {}; set data.standardise = false and "
-                  "scale the files, or choose a topology with a smaller diameter",
+      fmt::format("own data: the moments of all shards would take {} messages to each neighbour at "
+                  "the start, more than {}; scale the files (data.standardise = false), or give "
+                  "the moments of fewer features, or choose a topology with a smaller diameter",
                   messages, kMostBytes / net::kMaxContributionBytes));
 }
 

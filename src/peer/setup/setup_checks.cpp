@@ -166,7 +166,8 @@ Status check_external(const Setup& setup, const Workload* external) {
     return invalid_error(
         fmt::format("algorithm.kind: '{}' trains nothing, so it takes no optimizer of the "
                     "program's; choose an algorithm that does (dpsgd, gradient_tracking, push_sum, "
-                    "allreduce)",
+                    "allreduce), and average tensors without training by gossamer.torch.Averager "
+                    "and dpsgd",
                     name));
   if (setup.algorithm->epochs_per_round() > 0)
     return invalid_error(fmt::format(
@@ -175,9 +176,9 @@ Status check_external(const Setup& setup, const Workload* external) {
         name));
   if (config.shards.weights != "peers" && external->own_shards().empty())
     return invalid_error(
-        "data.weights: the program does not say how many samples each peer has: give samples (of "
-        "gossamer.torch.Optimizer or Task, or a method of the trainer), or set data.weights = "
-        "peers");
+        "data.weights: the program does not say how many samples each peer has: give samples or "
+        "moments (of gossamer.torch.Optimizer or Task, or a method of the trainer), or set "
+        "data.weights = peers");
   if (needs.sends_gradients && external->spec().has_buffers)
     return invalid_error(
         fmt::format("buffers: '{}' sends gradients, and buffers have none, so they cannot be "
@@ -232,8 +233,11 @@ Status check_open_data(const Setup& setup) {
   if (!config.run.open || !has_own_data(setup)) return {};
   if (setup.workload->standardised_features() > 0)
     return invalid_error(
-        "run.open: own data are scaled by the values of all peers, and those of a newcomer are not "
-        "known at the start; scale the files, and set data.standardise = false");
+        fmt::format("run.open: own data are scaled by the values of all peers, and those of a "
+                    "newcomer are not known at the start; {}",
+                    setup.workload->spec().external_optimizer
+                        ? "scale them by numbers that all programs know, without moments"
+                        : "scale the files, and set data.standardise = false"));
   if (config.shards.weights != "peers")
     return invalid_error(
         "run.open: own data are weighed by the sizes of all shards, and that of a newcomer is not "

@@ -104,8 +104,8 @@ Result<Shards> read_shards(const fs::path& folder, int node, const std::string& 
   const std::optional<fs::path> path = find_file(folder, node);
   if (!path)
     return data_error(fmt::format(
-        "{}: there is no such file, which has the agreed summaries of the peers' own data "
-        "(data.partition = own): copy a {}*{} of another run folder there",
+        "{}: there is no such file, which has the agreed summaries of the peers' own data: copy a "
+        "{}*{} of another run folder there",
         file_of(folder, node).string(), kFilePrefix, kFileSuffix));
   GOSSAMER_TRY(const std::string text, read_file(*path, kMaxShardsFileBytes));
   GOSSAMER_TRY(Shards shards, parse_shards(text, *path, run_id, own.size(), features));
@@ -113,8 +113,8 @@ Result<Shards> read_shards(const fs::path& folder, int node, const std::string& 
     const ShardSummary& then = shards[p];
     if (own[p].samples == 0 || own[p] == then) continue;
     return data_error(fmt::format(
-        "data.path: the samples of peer {} are not those with which the run began: {} samples "
-        "then, {} now{}; bring back the files on the machine of that peer, or begin a new run",
+        "own data: the samples of peer {} are not those with which the run began: {} samples "
+        "then, {} now{}; bring back the data on the machine of that peer, or begin a new run",
         p, then.samples, own[p].samples,
         then.samples == own[p].samples ? ", of other values" : ""));
   }

@@ -296,7 +296,7 @@ Result<Dataset> make(const DatasetContext& context, const ParameterValues& value
   GOSSAMER_TRY(const std::vector<Source> sources, read_sources(options, context));
   GOSSAMER_TRY(Dataset data, assemble(options, sources));
   if (!context.own) return data;
-  data.sample_description = fmt::format("images of {}×{}", data.height, data.width);
+  data.sample_description = fmt::format("images of {} by {}", data.height, data.width);
   std::vector<std::size_t> sizes;
   for (const Source& source : sources) sizes.push_back(source.split.train);
   give_to_peers(data, context, sizes);

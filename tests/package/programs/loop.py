@@ -2,7 +2,9 @@
 
 Prints a line for each step, and at the end a JSON object. Options: fail=7 raises an exception in
 step 7, fail=exit calls sys.exit, nan=7 makes a gradient NaN, checked=1 checks gradients, pause=7
-waits for a line on standard input before step 7; init=3 seeds the model; resume=auto; samples=9.
+waits for a line on standard input before step 7; init=3 seeds the model; resume=auto; samples=9;
+until=FILE ends the loop when there is this file; moments=64 scales the inputs as the peers agree,
+by 64 features or by all as one.
 """
 
 import json
@@ -12,7 +14,7 @@ from pathlib import Path
 
 import gossamer.torch as gossip
 import torch
-from tasks import batch_of, loss_of, sgd
+from tasks import batch_of, loss_of, moments_of, sgd
 
 config, peer, out = sys.argv[1], int(sys.argv[2]), Path(sys.argv[3])
 arguments = dict(argument.split("=", 1) for argument in sys.argv[4:])
@@ -33,12 +35,13 @@ optimizer = gossip.Optimizer(
     out=out,
     module=model,
     samples=int(options["samples"]) if "samples" in options else None,
+    moments=moments_of(peer, int(options["moments"])) if "moments" in options else None,
     resume=options.get("resume", "none"),
     check_gradients="checked" in options,
 )
 print("joined", flush=True)
 step, loss = optimizer.steps, None
-while not optimizer.finished:
+while not optimizer.finished and not Path(options.get("until", "none")).exists():
     if step == pause:
         print("paused", flush=True)
         sys.stdin.readline()
@@ -46,12 +49,16 @@ while not optimizer.finished:
         raise ZeroDivisionError("a bug of the user")
     optimizer.zero_grad()
     if not optimizer.is_server:
-        loss = loss_of(model, batch_of(peer, step))
+        inputs, targets = batch_of(peer, step)
+        if "moments" in options:
+            inputs = optimizer.scales(inputs)
+        loss = loss_of(model, (inputs, targets))
         loss.backward()
     if step == int(options.get("nan", -1)):
         model.bias.grad[3] = float("nan")
     optimizer.step(loss=loss)
     step += 1
     print(f"step {step}", flush=True)
+optimizer.close()
 end = json.loads((out / f"log-{peer}.jsonl").read_text().splitlines()[-1])
 print(json.dumps({"steps": step, "loss": None if loss is None else float(loss), "end": end}))

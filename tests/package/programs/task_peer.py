@@ -1,6 +1,6 @@
-"""A task as peers of a network: task_peer.py CONFIG IDS OUT torch|numpy [section.key=value …].
+"""A task as peers of a network: task_peer.py CONFIG IDS OUT KIND [section.key=value …].
 
-IDS may be empty: the process claims an id.
+KIND is torch, numpy or scaled. IDS may be empty: the process claims an id.
 """
 
 import json
@@ -9,10 +9,10 @@ import sys
 
 import gossamer
 import torch
-from tasks import NumpySoftmax, torch_task
+from tasks import NumpySoftmax, scaled_task, torch_task
 
 config, ids, out, task, *settings = sys.argv[1:]
 torch.set_num_threads(1)
 logging.basicConfig(level=logging.INFO)
-trained = torch_task() if task == "torch" else NumpySoftmax()
+trained = {"torch": torch_task, "numpy": NumpySoftmax, "scaled": scaled_task}[task]()
 print(json.dumps(gossamer.peer(config, trained, ids or None, settings=settings, out=out)))

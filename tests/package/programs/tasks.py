@@ -1,6 +1,9 @@
 """The tasks of the tests: softmax and a small network on the digits, as PyTorch and NumPy."""
 
+from collections.abc import Callable
+
 import digits
+import gossamer
 import gossamer.torch as gossip
 import numpy as np
 import torch
@@ -16,6 +19,12 @@ def softmax(peer: int) -> torch.nn.Module:
 def batch_of(peer: int, step: int, peers: int = PEERS) -> tuple[torch.Tensor, torch.Tensor]:
     features, labels = digits.batch(peers, peer, step)
     return torch.from_numpy(features), torch.from_numpy(labels).long()
+
+
+def moments_of(peer: int, features: int = digits.PIXELS) -> gossamer.Moments:
+    """Of samples that only this peer has: those of its shard, in a unit of its own."""
+    inputs = digits.digits()[0][digits.shards(PEERS)[peer]] * (peer + 1)
+    return gossamer.moments(inputs.reshape(-1, 1, digits.PIXELS), axis=2 if features > 1 else 1)
 
 
 def loss_of(module: torch.nn.Module, batch: tuple[torch.Tensor, torch.Tensor]) -> torch.Tensor:
@@ -36,6 +45,15 @@ def sgd(parameters: object, momentum: float = 0.9) -> torch.optim.Optimizer:
 
 def torch_task(vmap: bool = False) -> gossip.Task:
     return gossip.Task(softmax, sgd, batch_of, loss_of, accuracy_of, vmap=vmap)
+
+
+def scaled_task(moments: Callable[[int], gossamer.Moments] = moments_of) -> gossip.Task:
+    def batch(peer: int, step: int) -> tuple[torch.Tensor, torch.Tensor]:
+        inputs, targets = batch_of(peer, step)
+        return task.scales(inputs), targets
+
+    task = gossip.Task(softmax, sgd, batch, loss_of, moments=moments)
+    return task
 
 
 class NumpySoftmax:

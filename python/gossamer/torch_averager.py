@@ -1,15 +1,17 @@
-"""Averaging of PyTorch tensors (gossamer.torch.Averager)."""
+"""Averaging of PyTorch tensors (gossamer.torch.Averager, gossamer.torch.average)."""
 
+import os
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import Any
 
 import torch
 
-from gossamer import average
+from gossamer import averager
 from gossamer.staging import Stager
 
 
-class Averager(average.Averager):
+class Averager(averager.Averager):
     """Averages tensors with those of the neighbours, in place: gossamer.Averager for PyTorch.
 
     The tensors may be of any float dtype, shape and device, and may be parameters:
@@ -52,3 +54,13 @@ class Averager(average.Averager):
 
     def _is_finite(self, tensor: Any) -> bool:
         return bool(torch.isfinite(tensor).all())
+
+
+def average(
+    tensors: Mapping[str, torch.Tensor] | Iterable[torch.Tensor],
+    config: str | os.PathLike[str],
+    peer: int | None = None,
+    **options: Any,
+) -> bool:
+    """Mixes tensors once with the neighbours', in place: gossamer.average() for PyTorch."""
+    return averager.average_once(Averager, tensors, config, peer, options)

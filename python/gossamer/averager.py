@@ -1,4 +1,9 @@
-"""Averaging without training: arrays that are mixed with the neighbours', one round a call."""
+"""Averaging without training: arrays that are mixed with the neighbours', one round a call.
+
+averager = gossamer.Averager(arrays, "run.toml")    # joins the network
+averager.average()                                  # one round
+gossamer.average(arrays, "run.toml")                # the same in one call
+"""
 
 import math
 import os
@@ -45,18 +50,21 @@ class Averager(PeerLoop):
         out: str | os.PathLike[str] | None = None,
         resume: str = "none",
     ) -> None:
-        if not isinstance(tensors, Mapping):
-            tensors = {str(index): tensor for index, tensor in enumerate(tensors)}
-        self._tensors = dict(tensors)
+        self._tensors = by_name(tensors)
         for name, tensor in self._tensors.items():
             if problem := self._problem(tensor):
                 raise _core.Error(f"tensor {name} {problem}")
         self._places = {name: self._place(tensor) for name, tensor in self._tensors.items()}
         self._join(ZeroStart(self._tensors, self._flat), config, peer, settings, out, resume)
 
-    def average(self) -> None:
-        """Mixes the tensors once with the neighbours': one round."""
+    def average(self, tensors: Mapping[str, Any] | Iterable[Any] | None = None) -> None:
+        """Mixes the tensors once with the neighbours': one round.
+
+        tensors   others of the same names, shapes and types, which take the place of the former
+        """
         request = self._pending()
+        if tensors is not None:
+            self._replace(by_name(tensors))
         self._check_tensors()
         row = self._flat(request.x)
         # Rows start at zero. An asynchronous algorithm may have averaged this one already, with
@@ -80,6 +88,17 @@ class Averager(PeerLoop):
 
     def _take_final(self, row: Any) -> None:
         self._take(row)
+
+    def _replace(self, tensors: dict[str, Any]) -> None:
+        if list(tensors) != list(self._places):
+            raise _core.Error(
+                f"tensors: the averager began with {', '.join(self._places)}, and is given "
+                f"{', '.join(tensors) or 'none'}"
+            )
+        for name, tensor in tensors.items():
+            if problem := self._problem(tensor):
+                raise _core.Error(f"tensor {name} {problem}")
+        self._tensors = tensors
 
     def _check_tensors(self) -> None:
         for name, tensor in self._tensors.items():
@@ -133,6 +152,52 @@ class Averager(PeerLoop):
         import numpy
 
         return bool(numpy.isfinite(tensor).all())
+
+
+def by_name(tensors: Mapping[str, Any] | Iterable[Any]) -> dict[str, Any]:
+    if not isinstance(tensors, Mapping):
+        tensors = {str(index): tensor for index, tensor in enumerate(tensors)}
+    return dict(tensors)
+
+
+# Of average(), by class, configuration and peer.
+kept: dict[tuple[type[Averager], str, int | None], Averager] = {}
+
+
+def average(
+    tensors: Mapping[str, Any] | Iterable[Any],
+    config: str | os.PathLike[str],
+    peer: int | None = None,
+    **options: Any,
+) -> bool:
+    """Mixes arrays once with the neighbours', in place: one round. Returns if a round is left.
+
+    The first call with this configuration joins the network, with an Averager that the process
+    keeps until it ends; `options` are those of the Averager. Later calls have arrays of the same
+    shapes.
+    """
+    return average_once(Averager, tensors, config, peer, options)
+
+
+def average_once(
+    kind: type[Averager],
+    tensors: Mapping[str, Any] | Iterable[Any],
+    config: str | os.PathLike[str],
+    peer: int | None,
+    options: dict[str, Any],
+) -> bool:
+    """The call average() of a class of averagers."""
+    key = kind, os.path.abspath(config), peer
+    given = by_name(tensors)
+    if key not in kept:
+        kept[key] = kind(given, config, peer, **options)
+    averager = kept[key]
+    try:
+        averager.average(given)
+    finally:
+        if averager.has_left:  # by an error: the next call joins again
+            del kept[key]
+    return not averager.finished
 
 
 class ZeroStart(RequestHandler):
