@@ -22,6 +22,7 @@
 #include "peer/setup/hosted_ids.hpp"
 #include "peer/setup/memory_check.hpp"
 #include "peer/setup/setup.hpp"
+#include "peer/setup/untrained_workload.hpp"
 
 namespace gossamer::peer {
 namespace {
@@ -156,16 +157,22 @@ class NetworkCheck {
     ReplicaLinks links(worker_ ? worker_->part : 0, config_.model.split.workers());
     train::Worker<float> part;
     if (worker_) part = {worker_->part, &links};
+    const bool of_program = config_.model.kind == kExternalModel;
+    std::shared_ptr<Workload> external;
+    if (of_program) external = make_recorded_workload({{"x", {1}, 0, 1}}, config_.run.seed);
     const auto setup =
         make_setup(config_, find_local_rank(hosted, config_.run.peers, config_.net, environment_),
-                   nullptr, part);
+                   std::move(external), part);
     if (!setup.ok()) {
       problem("configuration", setup.error());
       return;
     }
+    const std::string graph =
+        fmt::format("{} peers on {}", config_.run.peers, config_.topology.kind);
+    if (of_program)
+      return add(State::ok, "configuration", graph + "; the model is the program's, and not here");
     add(State::ok, "configuration",
-        fmt::format("{} peers on {}, {} parameters each", config_.run.peers, config_.topology.kind,
-                    setup->parameters));
+        fmt::format("{}, {} parameters each", graph, setup->parameters));
     check_node_memory(*setup, hosted.size());
   }
 
