@@ -22,8 +22,9 @@ def step_together(replicas: Sequence[Replica], rows: Sequence[Any]) -> None:
         return
     with ExitStack() as stack:
         for replica in replicas:
-            gradients = [master.parameter.grad for master in replica.masters]
-            stack.enter_context(replica.stepping(gradients))
+            if not replica.steps_in_place:
+                gradients = [master.parameter.grad for master in replica.masters]
+                stack.enter_context(replica.stepping(gradients))
         joint.step()
     for replica, row in zip(replicas, rows, strict=True):
         take_state(replica.optimizer, joint)

@@ -144,6 +144,12 @@ class Replica:
         self._stager.push(row, copies)
         return gradients
 
+    @property
+    def steps_in_place(self) -> bool:
+        """The optimizer may step at any time, without stepping(): its parameters are the masters,
+        and have their gradients."""
+        return all(type(master) is Master and master.exact for master in self.masters)
+
     @contextmanager
     def stepping(self, gradients: Sequence[torch.Tensor | None]) -> Iterator[None]:
         """The optimizer may step: the parameters are their masters, and have these gradients."""

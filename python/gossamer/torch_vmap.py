@@ -67,6 +67,8 @@ class Structure:
     """
 
     def __init__(self, module: torch.nn.Module, replica: Replica) -> None:
+        self._parameters = list(module.parameters())  # a walk through the module takes long
+        self._trains = [each.requires_grad for each in self._parameters]
         masters = [(k, m) for k, m in enumerate(replica.masters) if m.parameter.requires_grad]
         self.trained = [number for number, _ in masters]
         trained = {id(master.parameter): master.name for _, master in masters}
@@ -92,6 +94,10 @@ class Structure:
         self.names = [found[each] for each in (*trained, *frozen, *buffers)]
         self._frozen, self._buffers = list(frozen.values()), list(buffers.values())
 
+    def has_changed(self) -> bool:
+        """A parameter was frozen, or is trained again."""
+        return self._trains != [each.requires_grad for each in self._parameters]
+
     def frozen(self) -> list[torch.Tensor]:
         return [getattr(owner, attribute).detach() for owner, attribute in self._frozen]
 
@@ -115,7 +121,7 @@ class VmapGradients:
 
     def __init__(self, loss: Loss, transforms: Transforms) -> None:
         self._loss, self._transforms = loss, transforms
-        self._structures: dict[int, tuple[list[bool], Structure]] = {}
+        self._structures: dict[int, Structure] = {}
 
     def backward(self, peers: Sequence[Training]) -> list[float]:
         """The losses, in order. Writes .grad of the parameters, and the modules' buffers.
@@ -182,13 +188,10 @@ class VmapGradients:
         return mapped
 
     def _structure(self, peer: Training) -> Structure:
-        trains = [each.requires_grad for each in peer.module.parameters()]
         known = self._structures.get(id(peer.replica))
-        if known is not None and known[0] == trains:
-            return known[1]
-        made = Structure(peer.module, peer.replica)
-        self._structures[id(peer.replica)] = trains, made
-        return made
+        if known is None or known.has_changed():
+            known = self._structures[id(peer.replica)] = Structure(peer.module, peer.replica)
+        return known
 
 
 @torch.no_grad()
