@@ -14,8 +14,8 @@ gossamer.torch   has Optimizer, Averager, average() and Task for PyTorch. Import
             not import it.
 
 The program `gossamer` comes with the package; `gossamer run` and `gossamer peer`, or
-`python -m gossamer`, load the file of a task that a configuration names. docs/PYTHON.md is the
-tutorial.
+`python -m gossamer`, load the file of a task that a configuration names. docs/TUTORIAL.md goes
+from a loop to three machines, and docs/PYTHON.md has the rest.
 """
 
 from gossamer._core import Error, __version__
