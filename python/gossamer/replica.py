@@ -2,8 +2,6 @@
 
 import copy
 import inspect
-import io
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -12,6 +10,7 @@ import torch
 
 from gossamer._core import Error
 from gossamer.masters import Master, ShardMaster, local_parts, master_of
+from gossamer.row_state import RowState
 from gossamer.staging import Copy, Stager
 
 BUFFERS = ("refuse", "keep", "mix")
@@ -56,6 +55,9 @@ class Replica:
         self._first_state = copy.deepcopy(local_parts(optimizer.state_dict())["state"])
         self._views: dict[int, tuple[torch.Tensor, list[torch.Tensor]]] = {}
         self._stager = Stager()
+        self._row_states: list[RowState] = []
+        # The gradients of the parameters one after the other, for the next step.
+        self.gradient_row: torch.Tensor | None = None
 
     @property
     def rate(self) -> float:
@@ -150,9 +152,32 @@ class Replica:
         and have their gradients."""
         return all(type(master) is Master and master.exact for master in self.masters)
 
+    def row_states(self) -> list[RowState] | None:
+        """The state of the optimizer by group, as that of parts of a row; None if it has no such
+        form, or if there is no row of gradients."""
+        if self.gradient_row is None:
+            return None
+        if self._row_states and all(each.is_current() for each in self._row_states):
+            return self._row_states
+        states = [
+            RowState.of(self.optimizer, group["params"]) for group in self.optimizer.param_groups
+        ]
+        self._row_states = [each for each in states if each is not None]
+        return self._row_states if len(self._row_states) == len(states) else None
+
+    def row_parts(self, x: Any) -> list[tuple[torch.Tensor, torch.Tensor]]:
+        """The part of a row that each group of the optimizer has, and that of gradient_row."""
+        assert self.gradient_row is not None
+        lengths = [state.length for state in self._row_states]
+        row = self._row(x)[0][: len(self.gradient_row)]
+        parts = list(zip(row.split(lengths), self.gradient_row.split(lengths), strict=True))
+        self.gradient_row = None
+        return parts
+
     @contextmanager
     def stepping(self, gradients: Sequence[torch.Tensor | None]) -> Iterator[None]:
         """The optimizer may step: the parameters are their masters, and have these gradients."""
+        self._row_states, self.gradient_row = [], None
         with self._on_masters():
             for master, gradient in zip(self.masters, gradients, strict=True):
                 if gradient is not None:
@@ -321,60 +346,6 @@ def first_not_finite(tensors: Iterable[tuple[str, torch.Tensor | None]]) -> str 
 def sum_of_sums(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
     device = tensors[0].device
     return torch.stack([each.sum().float().to(device) for each in tensors]).sum()
-
-
-def to_bytes(state: Any) -> bytes:
-    """A state of tensors, numbers, texts, and dicts, lists and tuples of them."""
-    tensors: list[torch.Tensor] = []
-    shape = json.dumps(_shape(state, tensors)).encode()
-    stream = io.BytesIO()
-    torch.save(tensors, stream)
-    return len(shape).to_bytes(8, "little") + shape + stream.getvalue()
-
-
-def from_bytes(saved: bytes) -> Any:
-    """Reads to_bytes(). No code of the file runs: torch's full unpickler would run it, and its
-    restricted one reads no numbers in torch 1.13."""
-    try:
-        end = 8 + int.from_bytes(saved[:8], "little")
-        shape = json.loads(saved[8:end])
-        tensors = torch.load(io.BytesIO(saved[end:]), map_location="cpu", weights_only=True)
-        return _filled(shape, tensors)
-    except Exception as error:
-        raise Error(
-            f"the state of the program in the checkpoint cannot be read: {error}"
-        ) from error
-
-
-def _shape(value: Any, tensors: list[torch.Tensor]) -> Any:
-    """The value as JSON, without its tensors: a container is an object of one entry."""
-    if isinstance(value, torch.Tensor):
-        tensors.append(value.detach())
-        return {"tensor": len(tensors) - 1}
-    if isinstance(value, dict):
-        entries = [[_shape(key, tensors), _shape(each, tensors)] for key, each in value.items()]
-        return {"dict": entries}
-    if isinstance(value, list | tuple):
-        kind = "list" if isinstance(value, list) else "tuple"
-        return {kind: [_shape(each, tensors) for each in value]}
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-    raise Error(
-        f"state: a checkpoint holds tensors, numbers, texts and containers of them, and no "
-        f"{type(value).__name__}"
-    )
-
-
-def _filled(shape: Any, tensors: list[torch.Tensor]) -> Any:
-    if not isinstance(shape, dict):
-        return shape
-    ((kind, content),) = shape.items()
-    if kind == "tensor":
-        return tensors[content]
-    if kind == "dict":
-        return {_filled(key, tensors): _filled(each, tensors) for key, each in content}
-    values = [_filled(each, tensors) for each in content]
-    return values if kind == "list" else tuple(values)
 
 
 def mixed_buffers(module: torch.nn.Module | None, option: str) -> list[tuple[str, torch.Tensor]]:

@@ -23,9 +23,10 @@ from gossamer.initial import explained
 from gossamer.masters import Master, ShardMaster
 from gossamer.own_data import Moments, Scales
 from gossamer.peer_loop import PeerLoop
-from gossamer.replica import Replica, from_bytes, to_bytes
+from gossamer.replica import Replica
 from gossamer.runs import Settings
 from gossamer.shards import Shard, check_peer, shard_of
+from gossamer.state_bytes import from_bytes, to_bytes
 from gossamer.torch_averager import Averager, average
 from gossamer.torch_task import Task
 from gossamer.trainer import RequestHandler, Tensors, check_own_data, unknown

@@ -9,7 +9,8 @@ import torch
 from gossamer import _core
 from gossamer.joint_step import step_together
 from gossamer.own_data import Moments
-from gossamer.replica import Replica, from_bytes, to_bytes
+from gossamer.replica import Replica
+from gossamer.state_bytes import from_bytes, to_bytes
 from gossamer.torch_vmap import Training, VmapGradients, find_transforms
 from gossamer.trainer import RequestHandler, Tensors, check_own_data, two_numbers, unknown
 

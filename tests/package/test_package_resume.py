@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 import torch
 from conftest import Configure
-from gossamer.replica import Replica, from_bytes, to_bytes
+from gossamer.replica import Replica
+from gossamer.state_bytes import from_bytes, to_bytes
 from process_test_util import Processes
 from tasks import NumpySoftmax, accuracy_of, batch_of, loss_of, sgd, softmax, torch_task
 from test_package_network import final_hash

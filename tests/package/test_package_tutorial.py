@@ -97,7 +97,7 @@ def test_three_peers_on_one_machine(tmp_path: Path) -> None:
 
 
 def test_three_machines(tmp_path: Path) -> None:
-    """Three folders in place of machines; loopback addresses and real keys in place of the page's."""
+    """Folders in place of machines; loopback addresses and keys in place of the page's."""
     readers = [Reader(tmp_path / f"machine{site}") for site in range(3)]
     keygen = blocks(5, "sh")[0]
     keys = [reader.type(keygen).splitlines()[0] for reader in readers]
@@ -110,7 +110,9 @@ def join_by_addresses(readers: list[Reader], net: str, keys: dict[str, str]) -> 
     """`keys`: the public key of each address."""
     _, doctor, start = blocks(5, "sh")
     for address, key in keys.items():
-        net = re.sub(r'"10\.0\.0\.\d:7000", key = ".*?"', f'"{address}", key = "{key}"', net, count=1)
+        net = re.sub(
+            r'"10\.0\.0\.\d:7000", key = ".*?"', f'"{address}", key = "{key}"', net, count=1
+        )
     for site, reader in enumerate(readers):
         reader.change(2, 4, 6)
         run = blocks(2, "toml")[0]
@@ -134,5 +136,7 @@ def test_the_page_shows_what_it_prints() -> None:
 
 @pytest.mark.parametrize("number", [2, 4, 6])
 def test_changes_are_few(number: int) -> None:
-    added = [line for diff in blocks(number, "diff") for line in diff.splitlines() if line[0] == "+"]
+    added = [
+        line for diff in blocks(number, "diff") for line in diff.splitlines() if line[0] == "+"
+    ]
     assert len(added) <= 3
