@@ -148,9 +148,10 @@ class Replica:
 
     @property
     def steps_in_place(self) -> bool:
-        """The optimizer may step at any time, without stepping(): its parameters are the masters,
-        and have their gradients."""
-        return all(type(master) is Master and master.exact for master in self.masters)
+        """A step on a row is one on the parameters, which are views of it."""
+        return all(
+            type(master) is Master and master.exact and master.in_place for master in self.masters
+        )
 
     def row_states(self) -> list[RowState] | None:
         """The state of the optimizer by group, as that of parts of a row; None if it has no such

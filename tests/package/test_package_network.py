@@ -229,7 +229,7 @@ def test_a_killed_peer_is_left_out_and_rejoins(
     loops[waiting].wait_for("paused")  # the others go on
     again = start(killed, "resume=auto")
     loops[waiting].tell()
-    again.wait_for("step 500")
+    again.wait_for("step 100")
     enough.touch()
     ends = [loops[peer].result() for peer in range(4) if peer != killed] + [again.result()]
     assert all(end["loss"] < 0.6 for end in ends)
