@@ -304,6 +304,7 @@ Result<Config> load_config(const std::string& path, const std::vector<Override>&
   GOSSAMER_TRY(config.optimizer,
                train::make_optimizer(optimizer.kind, optimizer.kind_keys, optimizer.common));
   GOSSAMER_TRY(config.model.split, train::split_parameters().read("split", read["split"].common));
+  if (config.model.split.cuts == std::vector<std::string>{"auto"}) config.model.split.cuts.clear();
   GOSSAMER_TRY(config.optimizer.privacy,
                train::privacy_parameters().read("privacy", read["privacy"].common));
   GOSSAMER_TRY(config.sim, sim_parameters().read("sim", read["sim"].common));

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/quantity_text.hpp"
 #include "peer/setup/memory_check.hpp"
@@ -52,7 +53,7 @@ Json split_json(const SplitCosts& costs) {
                        {"last_operation", worker.part.last},
                        {"parameters", worker.part.parameters},
                        {"flops", worker.part.forward_flops + worker.part.backward_flops},
-                       {"memory_bytes", worker.memory_bytes},
+                       {"memory_bytes", std::llround(worker.memory_bytes)},
                        {"bytes_sent_per_step", worker.bytes_sent}});
   Json json = {{"workers", std::move(workers)},
                {"microbatches", costs.microbatches},
@@ -60,7 +61,7 @@ Json split_json(const SplitCosts& costs) {
                {"fast_links_idle", costs.fast_links_idle},
                {"step_seconds", Json()},
                {"idle", Json()},
-               {"whole_memory_bytes", costs.whole_memory_bytes}};
+               {"whole_memory_bytes", std::llround(costs.whole_memory_bytes)}};
   if (costs.step) {
     json["step_seconds"] = finite_or_null(costs.step->seconds);
     json["idle"] = finite_or_null(costs.step->idle);

@@ -105,11 +105,8 @@ Result<std::vector<std::size_t>> named_cuts(const CompiledModel& model, const Co
   for (const std::string& name : options.cuts) {
     const auto found = std::ranges::find(names, name);
     if (found == names.end())
-      return invalid_error(fmt::format(
-          "split.cuts: the model has no operation '{}'{}{}", name, known_names(name, names),
-          name == "auto" ? "; leave it empty, and the cuts are chosen by the "
-                           "stages' work"
-                         : ""));
+      return invalid_error(fmt::format("split.cuts: the model has no operation '{}'{}", name,
+                                       known_names(name, names)));
     begins.push_back(static_cast<std::size_t>(found - names.begin()));
     const std::size_t first = begins[begins.size() - 2];
     if (begins.back() <= first)

@@ -25,9 +25,10 @@ const ParameterSet<SplitOptions>& split_parameters() {
                 .maximum = SplitOptions::kMostMicrobatches})
           .add(
               "cuts", &SplitOptions::cuts,
-              {.help = "names of the operations with which the second and each later stage begins "
-                       "(`gossamer model` shows them); empty: chosen so that the largest stage has "
-                       "as little arithmetic as possible"});
+              {.help =
+                   "names of the operations with which the second and each later stage begins "
+                   "(`gossamer model` shows them); auto or empty: chosen so that the largest stage "
+                   "has as little arithmetic as possible"});
   return set;
 }
 

@@ -144,6 +144,8 @@ def test_the_workers_costs_add_up(gossamer: Path) -> None:
     assert workers[0]["bytes_sent_per_step"] == workers[3]["bytes_sent_per_step"] == 4 * 64 * 32
     assert workers[1]["bytes_sent_per_step"] == 2 * 4 * 64 * 32
     assert max(worker["memory_bytes"] for worker in workers) < cut["split"]["whole_memory_bytes"]
+    assert all(isinstance(worker["memory_bytes"], int) for worker in workers)
+    assert predict(gossamer, *sets, "split.layers=4", "split.cuts=auto")["split"] == cut["split"]
     text = call(gossamer, "predict", *overrides("run.peers=4", *sets, "split.layers=4")).stdout
     assert "worker 3 of a replica" in text and "16 microbatches" in text
 
