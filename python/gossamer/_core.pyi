@@ -70,6 +70,9 @@ class BackgroundRun:
     def stop(self) -> None:
         """Asks the run to end, a simulation after its round; next() then raises Error."""
 
+    def leave(self) -> None:
+        """The peer leaves an open run for good; requests follow until then."""
+
     def close(self) -> None:
         """Leaves the network; waits until the files are written."""
 
@@ -84,6 +87,8 @@ class BackgroundRun:
     def hosted(self) -> list[int]: ...
     @property
     def peers(self) -> int: ...
+    @property
+    def is_open(self) -> bool: ...
     @property
     def rounds(self) -> int: ...
 

@@ -61,6 +61,19 @@ class PeerLoop:
         """The newest record of this peer in the log, by field (docs/LOG.md); empty before it."""
         return dict(json.loads(self._run.last_record()) or {})
 
+    def leave(self) -> None:
+        """Leaves an open run (run.open) for good, in order: the others go on without this peer.
+
+        The loop goes on until the round from which on the others know, and `finished` is true then.
+        """
+        self._pending()
+        if not self._run.is_open:
+            raise _core.Error(
+                "leave(): only a peer of an open run (run.open) leaves before the last round; "
+                "close() leaves as if the process had ended"
+            )
+        self._run.leave()
+
     def close(self) -> None:
         """Leaves the network. The values stay, in the program's own memory."""
         self._request = None

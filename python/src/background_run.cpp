@@ -123,6 +123,7 @@ std::optional<Error> BackgroundRun::run_networked() {
   request.folder = folder();
   request.resume = resume_;
   request.stop = stop_.get_token();
+  request.leave = leave_.get_token();
   request.message = [this](const std::string& line) { add_message(line); };
   request.on_progress = [this](const peer::Json& record) { show(record); };
   request.on_end = [this](const auto& error, const auto& rows) { on_end(error, rows); };

@@ -62,6 +62,9 @@ class BackgroundRun {
   /// Asks the run to end: a simulation after its round, a peer as NetworkRunRequest::stop does. The
   /// run has requests until then.
   void stop() { stop_.request_stop(); }
+  /// The peer leaves an open run for good: it goes on until the round from which on the others know
+  /// that it takes no part.
+  void leave() { leave_.request_stop(); }
   /// Ends the run as NetworkRunRequest::stop does, and waits until the process has left the network
   /// and its files are written.
   void close();
@@ -84,7 +87,7 @@ class BackgroundRun {
   peer::NetworkIds ids_;
   peer::ResumeChoice resume_;
   std::optional<peer::Progress> progress_;  ///< of the run's thread
-  std::stop_source stop_;
+  std::stop_source stop_, leave_;
 
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -74,20 +74,10 @@ struct PythonRequest {
   }
 };
 
-const char* name_of(Operation operation) {
-  switch (operation) {
-    case Operation::initialise: return "initialise";
-    case Operation::local_steps: return "local_steps";
-    case Operation::gradient: return "gradient";
-    case Operation::update: return "update";
-    case Operation::reset: return "reset";
-    case Operation::evaluate: return "evaluate";
-    case Operation::save: return "save";
-    case Operation::restore: return "restore";
-    case Operation::agree: return "agree";
-  }
-  return "";
-}
+/// By operation.
+constexpr const char* kOperationNames[] = {"initialise", "local_steps", "gradient",
+                                           "update",     "reset",       "evaluate",
+                                           "save",       "restore",     "agree"};
 
 /// A background run in Python. A forked child has the object, but not the threads of the run.
 class PythonRun {
@@ -143,6 +133,10 @@ class PythonRun {
 
   void stop() {
     if (!is_forked()) run_->stop();
+  }
+  void leave() {
+    check_process();
+    run_->leave();
   }
 
   void close() {
@@ -276,7 +270,9 @@ std::string summary_text(const std::string& summary) {
 void bind_request(nb::module_& module) {
   nb::class_<PythonRequest>(module, "Request")
       .def_prop_ro("operation",
-                   [](const PythonRequest& self) { return name_of(self.request.operation); })
+                   [](const PythonRequest& self) {
+                     return kOperationNames[static_cast<int>(self.request.operation)];
+                   })
       .def_prop_ro("peer", [](const PythonRequest& self) { return self.request.peer; })
       .def_prop_ro("shard_of", [](const PythonRequest& self) { return self.request.shard_of; })
       .def_prop_ro("step", [](const PythonRequest& self) { return self.request.step; })
@@ -315,6 +311,7 @@ void bind_run(nb::module_& module) {
       .def("complete", &PythonRun::complete)
       .def("check_process", &PythonRun::check_process)
       .def("stop", &PythonRun::stop)
+      .def("leave", &PythonRun::leave)
       .def("close", &PythonRun::close)
       .def("final_rows", &PythonRun::final_rows)
       .def("last_record", &PythonRun::last_record)
@@ -322,6 +319,7 @@ void bind_run(nb::module_& module) {
       .def_prop_ro("folder", [](const PythonRun& self) { return self.run().folder(); })
       .def_prop_ro("hosted", [](const PythonRun& self) { return self.run().hosted(); })
       .def_prop_ro("peers", [](const PythonRun& self) { return self.run().config().run.peers; })
+      .def_prop_ro("is_open", [](const PythonRun& self) { return self.run().config().run.open; })
       .def_prop_ro("rounds", [](const PythonRun& self) { return self.run().config().run.rounds; });
   nb::class_<CheckedRun>(module, "CheckedRun")
       .def("size", &CheckedRun::size)

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <cstring>
 #include <string>
 
 #include "net/options.hpp"
@@ -15,17 +16,6 @@
 #include "peer/setup/memory_check.hpp"
 
 namespace gossamer::peer {
-namespace {
-
-const char* name_of(int signal) {
-  return signal == SIGTERM   ? "SIGTERM"
-         : signal == SIGHUP  ? "SIGHUP"
-         : signal == SIGUSR1 ? "SIGUSR1"
-                             : "SIGINT";
-}
-
-}  // namespace
-
 Status run_networked(const Setup& setup, const NetworkRunRequest& request) {
   GOSSAMER_TRY_STATUS(check_ids(setup.config, request.hosted));
   GOSSAMER_TRY_STATUS(check_addresses(setup));
@@ -186,6 +176,9 @@ Status NetworkRun::make_network() {
       });
     });
   else scheduler_.on_interrupt([this](int signal) { on_signal(signal); });
+  if (setup_.config.run.open)
+    on_leave_.emplace(request_.leave,
+                      [this] { scheduler_.post_external([this] { leave_for_good(); }); });
   return {};
 }
 
@@ -334,7 +327,7 @@ Status NetworkRun::finish(bool began) {
   for (const net::LinkReport& link : network_->links())
     if (link.lends) end.lending_links->emplace_back(link.here, link.there);
   const Status written = recorder.end(end, rows.rows());
-  on_stop_.reset();
+  on_stop_.reset(), on_leave_.reset();
   figures_.reset();
   network_.reset();
   request_.on_end(written.ok() ? host_->error() : written.error(), rows.rows());
@@ -360,8 +353,9 @@ void NetworkRun::report_refused() const {
 void NetworkRun::on_signal(int signal) {
   if (signal == SIGHUP && members_watch_) return members_watch_->reload();
   if (signal == SIGUSR1 && setup_.config.run.open) return leave_for_good();
-  fail({ErrorKind::interrupted, fmt::format("peer {} was stopped by its operator ({})",
-                                            fmt::join(request_.hosted, ", "), name_of(signal))});
+  fail({ErrorKind::interrupted,
+        fmt::format("peer {} was stopped by its operator (SIG{})", fmt::join(request_.hosted, ", "),
+                    ::sigabbrev_np(signal))});
 }
 
 /// The peer goes on until the round from which on the others know that it takes no part.

@@ -43,6 +43,8 @@ struct NetworkRunRequest {
   /// In place of signals, if a stop is possible: a request to stop makes this process leave the
   /// network as if it had been lost, so that the others continue if they can.
   std::stop_token stop = {};
+  /// A request makes the peer of this process leave an open run for good, as SIGUSR1 does.
+  std::stop_token leave = {};
   /// Called when the process has left the network, with the error that ended the run early and the
   /// final parameters of its models in host memory, valid until the call returns. Not called for a
   /// run that did not begin.
@@ -119,7 +121,7 @@ class NetworkRun {
   std::optional<FigureRelay> figures_;           ///< none: figures are not shared
   std::unique_ptr<MembersWatch> members_watch_;  ///< null without net.members
   std::unique_ptr<ComputeThread> thread_;
-  std::optional<std::stop_callback<std::function<void()>>> on_stop_;
+  std::optional<std::stop_callback<std::function<void()>>> on_stop_, on_leave_;
 };
 
 }  // namespace gossamer::peer

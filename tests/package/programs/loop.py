@@ -3,8 +3,8 @@
 Prints a line for each step, and at the end a JSON object. Options: fail=7 raises an exception in
 step 7, fail=exit calls sys.exit, nan=7 makes a gradient NaN, checked=1 checks gradients, pause=7
 waits for a line on standard input before step 7; init=3 seeds the model; resume=auto; samples=9;
-until=FILE ends the loop when there is this file; moments=64 scales the inputs as the peers agree,
-by 64 features or by all as one.
+until=FILE ends the loop when there is this file, and leave=FILE leaves for good; moments=64 scales
+the inputs as the peers agree, by 64 features or by all as one.
 """
 
 import json
@@ -47,6 +47,8 @@ while not optimizer.finished and not Path(options.get("until", "none")).exists()
         sys.stdin.readline()
     if step == fail:
         raise ZeroDivisionError("a bug of the user")
+    if Path(options.get("leave", "none")).exists():
+        optimizer.leave()
     optimizer.zero_grad()
     if not optimizer.is_server:
         inputs, targets = batch_of(peer, step)
