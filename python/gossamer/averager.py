@@ -173,8 +173,9 @@ def average(
     """Mixes arrays once with the neighbours', in place: one round. Returns if a round is left.
 
     The first call with this configuration joins the network, with an Averager that the process
-    keeps until it ends; `options` are those of the Averager. Later calls have arrays of the same
-    shapes.
+    keeps until the last round; `options` are those of the Averager. Later calls have arrays of the
+    same shapes. A call after the last round would begin another run, which needs a folder of its
+    own (`out`).
     """
     return average_once(Averager, tensors, config, peer, options)
 
@@ -195,7 +196,7 @@ def average_once(
     try:
         averager.average(given)
     finally:
-        if averager.has_left:  # by an error: the next call joins again
+        if averager.finished or averager.has_left:  # by an error: the next call joins again
             del kept[key]
     return not averager.finished
 

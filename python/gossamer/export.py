@@ -129,8 +129,13 @@ WRITERS: dict[str, Callable[[Log, Path], None]] = {
 }
 
 
+def is_writer(argument: str) -> bool:
+    """The argument asks for another program's format, and not for the table of the C++ program."""
+    return argument.split("=")[0] in [f"--{name}" for name in WRITERS]
+
+
 def main(arguments: list[str]) -> None:
-    """The command `gossamer export`."""
+    """The command `gossamer export` with the options of WRITERS."""
     parser = argparse.ArgumentParser(prog="gossamer export", description=__doc__)
     parser.add_argument("run", type=Path, metavar="RUN", help="run folder, with its log-*.jsonl")
     for name, writer in WRITERS.items():
@@ -138,8 +143,6 @@ def main(arguments: list[str]) -> None:
     options = vars(parser.parse_args(arguments))
     log = read(options["run"])
     chosen = [name for name in WRITERS if options[name] is not None]
-    if not chosen:
-        parser.error("choose at least one of --tensorboard, --wandb and --mlflow")
     for name in chosen:
         WRITERS[name](log, options[name])
         print(f"{len(log.scalars)} values of run {log.run_id}: {options[name]}", file=sys.stderr)

@@ -45,10 +45,12 @@ def with_remedy(error: Error, handler: RequestHandler, hosted: list[int]) -> Err
         reason = f"the two peers start from different parameters: {SAME_START}"
     elif own := OWN.search(text):
         own_start = own[2]
-        reason = (
-            "the models of the two peers have different tensors, or start from different "
-            f"parameters{', or scale different features' if own[3] else ''}: {SAME_START}"
-        )
+        causes = ["have different tensors"]
+        if own_start not in (None, "any"):
+            causes.append(f"start from different parameters ({SAME_START})")
+        if own[3]:
+            causes.append("give the moments of different features")
+        reason = f"the models of the two peers {', or '.join(causes)}"
     else:
         return error
     return explained(error, reason + tensor_hashes(handler, hosted, own_start))

@@ -17,9 +17,6 @@ ELEMENTWISE = (
     *("RMSprop", "Adagrad", "Adadelta", "ASGD", "Rprop"),
 )
 
-Group = dict[str, Any]
-State = dict[str, Any]
-
 
 @torch.no_grad()
 def step_together(replicas: Sequence[Replica], rows: Sequence[Any]) -> None:
@@ -97,6 +94,8 @@ def step_rows(
         assert own is not None
         parts = replica.row_parts(row)
         for group, state, (part, gradient) in zip(joint.param_groups, own, parts, strict=True):
+            if state.length == 0:  # a group without parameters
+                continue
             part.grad = gradient
             group["params"].append(part)
             joint.state[part] = state.values

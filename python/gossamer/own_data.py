@@ -9,6 +9,7 @@ import math
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 from gossamer import _core
@@ -24,7 +25,8 @@ class Moments:
     shape      of the features, as it broadcasts over values: (64,), or (3, 1, 1) for images of 3
                channels; default: (number of features,)
 
-    `a + b` are the moments of the samples of both, for data that are read file by file.
+    `a + b` are the moments of the samples of both, for data that are read file by file. Where a
+    sample has several values of a feature (moments() with an axis), all samples have as many.
     """
 
     samples: int
@@ -33,13 +35,27 @@ class Moments:
     shape: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "shape", tuple(self.shape) or (len(self.means),))
-        features = len(self.means)
+        if isinstance(self.samples, bool) or not isinstance(self.samples, Integral):
+            raise _core.Error(f"moments: {self.samples!r} is no number of samples; it is an int")
+        if not 0 < self.samples < 2**63:
+            raise _core.Error(f"moments: of {self.samples} samples; a peer has one at least")
+        try:
+            means, variances = (tuple(map(float, each)) for each in (self.means, self.variances))
+        except (TypeError, ValueError) as error:
+            raise _core.Error("moments: means and variances are numbers, one by feature") from error
+        features = len(means)
+        object.__setattr__(self, "means", means)
+        object.__setattr__(self, "variances", variances)
+        object.__setattr__(self, "shape", tuple(self.shape) or (features,))
         if features == 0 or len(self.variances) != features or math.prod(self.shape) != features:
             raise _core.Error(
                 f"moments: there are {features} means, {len(self.variances)} variances and the "
                 f"shape {self.shape}; each feature has one of both"
             )
+
+    def __radd__(self, other: Any) -> "Moments":
+        """For sum(), which begins with 0."""
+        return self if other == 0 else NotImplemented
 
     def __add__(self, other: "Moments") -> "Moments":
         if self.shape != other.shape:
@@ -113,7 +129,8 @@ class Scales:
     shape       of the features, as that of Moments
 
     scales(values) is (values − means) / deviations, for values of NumPy or PyTorch whose shape ends
-    as samples do: of their float dtype, or of float32 if they are integers.
+    as samples do: of their float dtype (computed in float32 at least), or of float32 if they are
+    integers (computed in double).
     """
 
     def __init__(
@@ -125,23 +142,36 @@ class Scales:
     def __call__(self, values: Any) -> Any:
         torch = sys.modules.get("torch")
         if torch is not None and isinstance(values, torch.Tensor):
-            values = values if values.is_floating_point() else values.float()
-            key: Any = values.dtype, values.device
-            if key not in self._converted:
-                self._converted[key] = (
-                    torch.tensor(self.means, dtype=key[0], device=key[1]).reshape(self.shape),
-                    torch.tensor(self.deviations, dtype=key[0], device=key[1]).reshape(self.shape),
-                )
-        else:
-            import numpy
+            result = values.dtype if values.is_floating_point() else torch.float32
+            small = values.is_floating_point() and values.dtype != torch.float64
+            inner = torch.float32 if small else torch.float64
+            means, deviations = self._tensors(inner, values.device)
+            return ((values.to(inner) - means) / deviations).to(result)
+        kind = str(values.dtype)
+        result = values.dtype if "float" in kind else "float32"
+        inner = "float32" if "float" in kind and kind != "float64" else "float64"
+        means, deviations = self._arrays(inner)
+        return ((values.astype(inner) - means) / deviations).astype(result)
 
-            whole = numpy.issubdtype(values.dtype, numpy.integer) or values.dtype == bool
-            values = values.astype("float32") if whole else values
-            key = values.dtype
-            if key not in self._converted:
-                self._converted[key] = (
-                    numpy.array(self.means, key).reshape(self.shape),
-                    numpy.array(self.deviations, key).reshape(self.shape),
+    def _tensors(self, dtype: Any, device: Any) -> tuple[Any, Any]:
+        """Means and deviations as tensors."""
+        import torch
+
+        if (dtype, device) not in self._converted:
+            with torch.inference_mode(False):  # they are used by other calls, too
+                self._converted[dtype, device] = (
+                    torch.tensor(self.means, dtype=dtype, device=device).reshape(self.shape),
+                    torch.tensor(self.deviations, dtype=dtype, device=device).reshape(self.shape),
                 )
-        means, deviations = self._converted[key]
-        return (values - means) / deviations
+        return self._converted[dtype, device]
+
+    def _arrays(self, dtype: str) -> tuple[Any, Any]:
+        """Means and deviations as arrays."""
+        import numpy
+
+        if dtype not in self._converted:
+            self._converted[dtype] = (
+                numpy.array(self.means, dtype).reshape(self.shape),
+                numpy.array(self.deviations, dtype).reshape(self.shape),
+            )
+        return self._converted[dtype]

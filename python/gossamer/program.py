@@ -1,7 +1,8 @@
 """The program `gossamer` of this package, as a console command.
 
 The commands run, peer and predict of a configuration that names the file of a task (model.file) are
-carried out here, in Python, and so is export. Everything else is done by the program in C++.
+carried out here, in Python, and so is export to TensorBoard, W&B and MLflow. Everything else is
+done by the program in C++.
 """
 
 import json
@@ -61,7 +62,7 @@ def parser() -> Parser:
 
 def main() -> None:
     """Exit codes are those of the program; 1 also for an exception in the task."""
-    if sys.argv[1:2] == ["export"]:
+    if sys.argv[1:2] == ["export"] and any(map(export.is_writer, sys.argv[2:])):
         return export.main(sys.argv[2:])
     try:
         options, config = task_run(sys.argv[1:])

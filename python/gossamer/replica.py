@@ -55,6 +55,10 @@ class Replica:
         self._first_state = copy.deepcopy(local_parts(optimizer.state_dict())["state"])
         self._views: dict[int, tuple[torch.Tensor, list[torch.Tensor]]] = {}
         self._stager = Stager()
+        # A step on a row is one on the parameters, which are views of it.
+        self.steps_in_place = all(
+            type(master) is Master and master.exact and master.in_place for master in self.masters
+        )
         self._row_states: list[RowState] = []
         # The gradients of the parameters one after the other, for the next step.
         self.gradient_row: torch.Tensor | None = None
@@ -146,12 +150,10 @@ class Replica:
         self._stager.push(row, copies)
         return gradients
 
-    @property
-    def steps_in_place(self) -> bool:
-        """A step on a row is one on the parameters, which are views of it."""
-        return all(
-            type(master) is Master and master.exact and master.in_place for master in self.masters
-        )
+    def drop_gradients(self) -> None:
+        self.gradient_row = None
+        for master in self.masters:
+            master.parameter.grad = None
 
     def row_states(self) -> list[RowState] | None:
         """The state of the optimizer by group, as that of parts of a row; None if it has no such
@@ -233,13 +235,16 @@ class Replica:
                 "the parameter list of the optimizer has changed; rows have a fixed layout, so add "
                 "and remove parameters before the optimizer is wrapped"
             )
+        for master in self.masters:
+            master.check()
+
+    def check_module(self) -> None:
+        """The module has the parameters that it had: a walk through it, once in a round."""
         if self._module_ids() != self._of_module:
             raise Error(
                 "the parameters of the module are others than those that the optimizer was "
                 "wrapped with; change a model before its optimizer is made"
             )
-        for master in self.masters:
-            master.check()
 
     def check_gradients(self, step: int) -> None:
         name = first_not_finite((master.name, master.gradient()) for master in self.masters)

@@ -30,22 +30,22 @@ class RowState:
         cls, optimizer: torch.optim.Optimizer, parameters: Sequence[torch.Tensor]
     ) -> "RowState | None":
         """None if the states of the parameters are not those of one tensor."""
+        if all(parameter.shape == () for parameter in parameters):  # as numbers of the group are
+            return None if parameters else cls(optimizer, parameters, {})
         states = [optimizer.state.get(parameter) or {} for parameter in parameters]
         if any(each.keys() != states[0].keys() for each in states):
             return None
-        values = {}
+        values, shaped = {}, []
         for name in states[0]:
             own = [each[name] for each in states]
-            shaped = [
-                isinstance(value, torch.Tensor) and value.shape == parameter.shape
-                for value, parameter in zip(own, parameters, strict=True)
-            ]
-            if all(shaped) and any(value.shape != () for value in own):
-                values[name] = torch.cat([value.reshape(-1) for value in own])
-            elif any(bool(value != own[0]) for value in own):
-                return None
-            else:
+            if all(map(has_shape_of, own, parameters)):
+                shaped.append(name)
+            elif all(is_equal_number(value, own[0]) for value in own):
                 values[name] = own[0].clone() if isinstance(own[0], torch.Tensor) else own[0]
+            else:
+                return None
+        for name in shaped:
+            values[name] = torch.cat([each[name].reshape(-1) for each in states])
         return cls(optimizer, parameters, values)
 
     def is_current(self) -> bool:
@@ -81,3 +81,16 @@ class RowState:
                 own[name] = part
         for parameter, own in zip(self._parameters, self._shared, strict=True):
             self._optimizer.state[parameter] = own
+
+
+def has_shape_of(value: Any, parameter: torch.Tensor) -> bool:
+    return isinstance(value, torch.Tensor) and value.shape == parameter.shape
+
+
+def is_equal_number(value: Any, other: Any) -> bool:
+    """Both are None, the same number, or tensors of shape () with it."""
+    if isinstance(value, torch.Tensor) != isinstance(other, torch.Tensor):
+        return False
+    if isinstance(value, torch.Tensor) and (value.shape != () or other.shape != ()):
+        return False
+    return bool(value == other)

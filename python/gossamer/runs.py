@@ -167,7 +167,7 @@ def arguments(
 ) -> RunArguments:
     overrides = overrides_for(handler, config, settings, out)
     sections = json.loads(_core.configuration(os.fspath(config), overrides=overrides))
-    handler.starts_alike = sections["run"]["init"] == "same"
+    handler.begin(starts_alike=sections["run"]["init"] == "same")
     shards = shards_of(handler, int(sections["run"]["peers"]), ids)
     return {
         "overrides": overrides,

@@ -130,6 +130,8 @@ class Optimizer(PeerLoop, torch.optim.Optimizer):
         request = self._pending()
         replica = self._handler.replica
         replica.check()
+        if self._steps_left == request.steps:
+            replica.check_module()
         if self._check_gradients:
             replica.check_gradients(self.steps)
         if loss is not None:

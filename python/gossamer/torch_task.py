@@ -82,6 +82,15 @@ class Task(RequestHandler):
             master.device.type != "cpu" for master in first.masters
         )
         self.evaluates = evaluate is not None
+        self._has_run = False
+
+    def begin(self, starts_alike: bool) -> None:
+        super().begin(starts_alike)
+        if self._has_run:  # the models have the parameters of that run
+            self._peers.clear()
+            if self._together is not None:
+                self._together.forget()
+        self._has_run = True
 
     def tensors(self) -> Tensors:
         return self._tensors
@@ -166,8 +175,7 @@ class Task(RequestHandler):
     def _backward(
         self, module: torch.nn.Module, replica: Replica, request: _core.Request, step: int
     ) -> None:
-        for master in replica.masters:
-            master.parameter.grad = None
+        replica.drop_gradients()
         self._seed_random(f"{request.shard_of} {step}")
         loss = self._loss(module, self._batch(request.shard_of, step))
         if not isinstance(loss, torch.Tensor) or loss.shape != ():

@@ -123,6 +123,10 @@ class VmapGradients:
         self._loss, self._transforms = loss, transforms
         self._structures: dict[int, Structure] = {}
 
+    def forget(self) -> None:
+        """The modules are not used any more."""
+        self._structures.clear()
+
     def backward(self, peers: Sequence[Training]) -> list[float]:
         """The losses, in order. Writes .grad of the parameters, and the modules' buffers.
 
@@ -140,6 +144,8 @@ class VmapGradients:
         return losses
 
     def _backward(self, peers: list[Training], batches: list["FlatBatch"]) -> list[float]:
+        for each in peers:  # what was trained before may be frozen now
+            each.replica.drop_gradients()
         structures = [self._structure(each) for each in peers]
         buffers = [each.buffers() for each in structures]
         parameters = [
@@ -162,7 +168,9 @@ class VmapGradients:
         for number, parts in zip(structures[0].trained, gradients, strict=True):
             for each, gradient in zip(peers, parts.unbind(), strict=True):
                 each.replica.masters[number].parameter.grad = gradient
-        if len(gradients) == len(peers[0].replica.masters):
+        if len(gradients) == len(peers[0].replica.masters) and all(
+            each.replica.steps_in_place for each in peers
+        ):
             rows = torch.cat([each.reshape(len(peers), -1) for each in gradients], 1)
             for each, row in zip(peers, rows.unbind(), strict=True):
                 each.replica.gradient_row = row

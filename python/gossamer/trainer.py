@@ -71,7 +71,7 @@ class RequestHandler(ABC):
     averages = False  # a step replaces the row by values to average
     counts_samples = False  # samples() is known
     has_moments = False  # moments() are known
-    starts_alike = False  # all peers, because of run.init = "same"
+    _starts_alike = False  # all peers, because of run.init = "same"
     _start: tuple[int, bytes] | None = None  # the first peer, and the hash of its initial values
     _feature_shape: tuple[int, ...] = ()
     _scales: Scales | None = None
@@ -91,6 +91,11 @@ class RequestHandler(ABC):
     def samples(self, peer: int) -> int:
         """How many samples a peer has, if counts_samples."""
         raise NotImplementedError
+
+    def begin(self, starts_alike: bool) -> None:
+        """A run begins, perhaps not the first one of this handler."""
+        self._starts_alike, self._start = starts_alike, None
+        self._feature_shape, self._scales = (), None
 
     def moments(self, peer: int) -> Moments:
         """The moments of a peer's samples, if has_moments."""
@@ -151,7 +156,7 @@ class RequestHandler(ABC):
             return
         for request in requests:
             self.serve(request)
-            if request.operation == "initialise" and self.starts_alike:
+            if request.operation == "initialise" and self._starts_alike:
                 self._check_start(request)
 
     def _check_start(self, request: Request) -> None:
@@ -172,13 +177,14 @@ class RequestHandler(ABC):
 
 def pair(call: str, wanted: str, found: Any) -> tuple[Any, Any]:
     """The two values that a method of the task returned."""
-    if not isinstance(found, tuple | list) or len(found) != 2:
+    try:
+        first, second = found
+    except (TypeError, ValueError) as error:
+        length = f" of length {len(found)}" if isinstance(found, tuple | list) else ""
         raise Error(
-            f"task: {call} returned {type(found).__name__}"
-            + (f" of length {len(found)}" if isinstance(found, tuple | list) else "")
-            + f"; it returns {wanted}"
-        )
-    return found[0], found[1]
+            f"task: {call} returned {type(found).__name__}{length}; it returns {wanted}"
+        ) from error
+    return first, second
 
 
 def two_numbers(call: str, wanted: str, found: Any) -> tuple[float, float]:

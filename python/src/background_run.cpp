@@ -39,6 +39,10 @@ Result<OwnData> own_data_of(const peer::Config& config, peer::Shards shards, std
   GOSSAMER_TRY(const auto algorithm,
                gossip::make_algorithm(config.algorithm.kind, config.algorithm.values));
   data.weighs_gradients = algorithm->requirements().data_weights != gossip::DataWeights::models;
+  constexpr std::size_t kMostFeatures = 9'999'999;  // identity_of() has room for seven digits
+  if (features > kMostFeatures)
+    return invalid_error(fmt::format("moments: {} features are too many; at most {} can be scaled",
+                                     features, kMostFeatures));
   for (std::size_t peer = 0; peer < shards.size(); ++peer)
     if (shards[peer].samples > 0)
       GOSSAMER_TRY_STATUS(check_shard(peer, shards[peer], data.features));

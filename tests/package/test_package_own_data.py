@@ -66,6 +66,10 @@ def test_parts_add_up_to_the_whole(images: np.ndarray) -> None:
     assert np.allclose(parts.means, whole.means, rtol=1e-12)
     assert np.allclose(parts.variances, whole.variances, rtol=1e-12)
     assert parts.variances[0] == 0
+    assert sum([gossamer.moments(images[:20]), gossamer.moments(images[20:])]) == parts
+    rows = torch.from_numpy(images.reshape(50, -1))
+    made = gossamer.Moments(50, rows.mean(0), rows.var(0, unbiased=False), (3, 4, 5))
+    assert np.allclose(made.means, whole.means) and hash(made) == hash(made)
 
 
 @pytest.mark.parametrize("kind", [np.asarray, torch.from_numpy])
@@ -80,6 +84,9 @@ def test_scales_make_the_mean_zero_and_the_deviation_one(images: np.ndarray, kin
     assert np.allclose(scaled.mean((0, 2, 3)), 0, atol=1e-5)
     assert np.allclose(scaled.std((0, 2, 3)), [1, 1, 0], atol=1e-5)
     assert np.asarray(scales(kind(images.astype(np.int64)))).dtype == np.float32
+    large = gossamer.Scales([70000.0, 1.7e9], [np.inf, 1000.0], (2,))
+    assert np.asarray(large(kind(np.ones((1, 2), np.float16))))[0, 0] == 0  # no float16 in between
+    assert np.asarray(large(kind(np.array([[1, 1700000123]]))))[0, 1] == np.float32(0.123)
     assert np.asarray(scales(kind(images))).dtype == np.float64
 
 
@@ -136,7 +143,7 @@ def test_processes_agree_on_the_scales_of_the_simulation(
     assert without["final_hash"] != simulated["final_hash"]  # equal weights, the same scales
     agreed = json.loads((tmp_path / "tcp" / "shards-1.json").read_text())["peers"]
     assert [each["samples"] for each in agreed] == [len(each) for each in digits.shards(4)[:3]]
-    assert agreed[1]["means"] == moments_of(1).means
+    assert agreed[1]["means"] == list(moments_of(1).means)
 
 
 def test_peers_with_other_features_refuse_each_other(
@@ -151,7 +158,7 @@ def test_peers_with_other_features_refuse_each_other(
     assert all(each.wait() != 0 for each in started)
     found = [
         re.search(r"the moments of (\w+) features here and of (\w+) there", each.output)
-        or re.search("or scale different features", each.output)
+        or re.search("or give the moments of different features", each.output)
         for each in started
     ]
     assert all(found), [each.output for each in started]
@@ -161,7 +168,16 @@ def test_peers_with_other_features_refuse_each_other(
     ("moments", "message"),
     [
         (lambda peer: 3, "moments: peer 0 has int, which is no gossamer.Moments"),
-        (lambda peer: gossamer.Moments(0, [0.0], [1.0]), "samples: peer 0 has 0; a peer needs"),
+        (lambda peer: gossamer.Moments(0, [0.0], [1.0]), "moments: of 0 samples; a peer has one"),
+        (lambda peer: gossamer.Moments(2.5, [0.0], [1.0]), "moments: 2.5 is no number of samples"),
+        (
+            lambda peer: gossamer.Moments(5, [None], [1.0]),
+            "means and variances are numbers, one by",
+        ),
+        (
+            lambda peer: gossamer.Moments(5, [0.0] * 10**7, [1.0] * 10**7),
+            "moments: 10000000 features are too many; at most 9999999",
+        ),
         (
             lambda peer: gossamer.Moments(5, [0.0] * (peer + 1), [1.0] * (peer + 1)),
             r"features of peer 1 have the shape \(2,\), and those of another peer \(1,\)",

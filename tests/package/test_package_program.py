@@ -213,3 +213,10 @@ def test_errors_have_exit_codes(config: Path) -> None:
         gossamer.configuration(config, settings={"run.peers": 0})
     assert invalid.value.exit_code == 2
     assert np.isclose(gossamer.configuration(config)["net"]["join_timeout"], 60)
+
+
+def test_the_table_of_a_run_is_exported_by_the_program(config: Path, tmp_path: Path) -> None:
+    """The package's own formats are options of the same command (test_package_export.py)."""
+    assert gossamer_program("run", config, "--out", tmp_path / "out", "-q").returncode == 0
+    done = gossamer_program("export", tmp_path / "out", "--csv")
+    assert done.returncode == 0 and "train_loss" in done.stdout.splitlines()[0], done.stderr

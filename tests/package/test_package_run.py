@@ -383,3 +383,9 @@ def test_help_reads_well() -> None:
     for documented in (gossamer.run, gossamer.peer, gossamer.Trainer, gossamer.torch.Optimizer):
         assert documented.__doc__
     assert torch_task().tensors() == [("weight", [10, 64]), ("bias", [10])]
+
+
+def test_a_task_runs_again_from_its_start(configure: Configure, tmp_path: Path) -> None:
+    task = torch_task()
+    first, second = (gossamer.run(configure(), task, out=tmp_path / name) for name in "ab")
+    assert first["final_hash"] == second["final_hash"]

@@ -1,6 +1,5 @@
 """Tasks with vmap=True: peers that are trained in one call end as those trained one by one."""
 
-import copy
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -13,10 +12,7 @@ import numpy as np
 import pytest
 import torch
 from conftest import Configure
-from gossamer import joint_step
 from gossamer.joint_step import joint_optimizer
-from gossamer.replica import Replica
-from gossamer.row_state import RowState
 from gossamer.torch_vmap import VmapGradients
 from tasks import accuracy_of, batch_of, loss_of, sgd, softmax
 
@@ -345,47 +341,3 @@ def test_without_the_transforms_peers_are_trained_one_by_one(
     found, _ = runs.run(task())
     assert found["final_hash"] == expected["final_hash"] and not calls
     assert "has no torch.func, and functorch is missing" in caplog.text
-
-
-def test_the_state_of_a_row_is_that_of_its_parameters(configure: Configure, tmp_path: Path) -> None:
-    """Models step as rows; what is saved, read and changed is the state of each parameter."""
-    optimizers: list[torch.optim.Optimizer] = []
-
-    def adam(parameters: Any) -> torch.optim.Optimizer:
-        optimizers.append(torch.optim.Adam(parameters, lr=0.01))
-        return optimizers[-1]
-
-    made = task(optimizer=adam)
-    assert step_rows_of(made, configure(4, 3), tmp_path / "a") == 3
-    weight, bias = optimizers[1].param_groups[0]["params"]
-    state = optimizers[1].state
-    assert state[weight]["exp_avg"].shape == weight.shape
-    assert state[bias]["exp_avg"].shape == bias.shape
-    assert float(state[weight]["step"]) == float(state[bias]["step"]) == 3
-    assert RowState.of(optimizers[1], [weight, bias]) is not None
-    state[bias]["step"] += 1  # the parameters have not the same number of steps any more
-    assert RowState.of(optimizers[1], [weight, bias]) is None
-    copied = copy.deepcopy(optimizers[2].state_dict())  # keeps what tensors share
-    optimizers[2].load_state_dict(copied)
-    replica = made._peers[2][1]
-    for master in replica.masters:
-        master.parameter.grad = torch.ones_like(master.parameter)
-    replica.local_step()
-    steps = [float(each["step"]) for each in optimizers[2].state.values()]
-    assert steps == [4, 4]
-
-
-def step_rows_of(made: gossip.Task, config: Path, out: Path) -> int:
-    """How many steps of a run were steps of rows."""
-    counted: list[bool] = []
-    inner = joint_step.step_rows
-
-    def count(*arguments: Any) -> bool:
-        counted.append(inner(*arguments))
-        return counted[-1]
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(joint_step, "step_rows", count)
-        gossamer.run(config, made, out=out)
-    assert all(counted)
-    return len(counted)
