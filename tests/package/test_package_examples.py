@@ -3,17 +3,18 @@
 import subprocess
 import sys
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import digits
-import gossamer
 import numpy as np
 import pytest
 import torch
 from conftest import ROOT, Configure
 from gossamer.task_file import load_module
+from process_test_util import PROGRAMS
 
 EXAMPLES = ROOT / "experiments"
 PEERS, ROUNDS = 4, 100
@@ -75,50 +76,45 @@ def assert_close(found: dict[str, np.ndarray], expected: dict[str, np.ndarray]) 
         assert np.abs(found[name] - values).max() <= TOLERANCE, name
 
 
+def check_jax(name: str) -> None:
+    """JAX has threads, and is not imported here, where tests fork."""
+    if name == "jax_peer" and find_spec("jax") is None:
+        pytest.skip("JAX is not in this environment: .venv-torch has it")
+
+
+def run_alone(script: Path, *arguments: object) -> str:
+    command = [sys.executable, str(script), *map(str, arguments)]
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
 @pytest.mark.parametrize("name", ["numpy_peer", "jax_peer"])
 def test_softmax_ends_with_the_parameters_of_the_native_model(
     configure: Configure, program: Path, tmp_path: Path, name: str
 ) -> None:
-    if name == "jax_peer":
-        pytest.importorskip("jax", reason="JAX is not in this environment: .venv-torch has it")
-    module = example(f"python/{name}.py")
+    check_jax(name)
     both = [f"run.peers={PEERS}", "local.threads=1", "data.batch=16", "optimizer.rate=0.1"]
     overrides = [text for each in both for text in ("--set", each)]
 
-    def native(rounds: int) -> dict[str, np.ndarray]:
+    def native(rounds: int) -> Path:
         out = tmp_path / f"native-{rounds}"
         command = [str(program), "run", "--quiet", "--out", str(out), *overrides]
         subprocess.run([*command, "--set", f"run.rounds={rounds}"], check=True)
-        return digits.read_tensors(out / "final-0.safetensors")
+        return out
 
-    start = native(0)
-
-    class Trainer(module.Softmax):  # type: ignore[name-defined]
-        """The example's, with the initial parameters and the batches of the native run."""
-
-        def initial(self, peer: int) -> np.ndarray:
-            blocks = {
-                "weights": start["peer0.0.dense.weights"],
-                "bias": start["peer0.0.dense.bias"],
-            }
-            return np.concatenate([blocks[name].ravel() for name in self.tensors()])
-
-        def batch(self, peer: int, step: int) -> tuple[np.ndarray, np.ndarray]:
-            features, labels = digits.batch(PEERS, peer, step)
-            return features, labels.astype(np.int64)
-
-    trainer = Trainer(PEERS, sys.modules["idx_data"].load())
-    gossamer.run(configure(PEERS, ROUNDS), trainer, out=tmp_path / "own")
-    expected = {name.replace("0.dense.", ""): values for name, values in native(ROUNDS).items()}
-    assert_close(final_tensors(tmp_path / "own"), expected)
+    own = PROGRAMS / "as_native.py"
+    run_alone(own, name, configure(PEERS, ROUNDS), native(0), tmp_path / "own")
+    expected = final_tensors(native(ROUNDS))
+    assert_close(
+        final_tensors(tmp_path / "own"),
+        {name.replace("0.dense.", ""): values for name, values in expected.items()},
+    )
 
 
 @pytest.mark.parametrize("name", ["numpy_peer", "jax_peer"])
-def test_softmax_as_processes_ends_as_the_simulation(run: Run, tmp_path: Path, name: str) -> None:
-    if name == "jax_peer":
-        pytest.importorskip("jax", reason="JAX is not in this environment: .venv-torch has it")
+def test_softmax_as_processes_ends_as_the_simulation(tmp_path: Path, name: str) -> None:
+    check_jax(name)
     script = f"python/{name}.py"
-    output = run(script, "--rounds", 40, "--out", tmp_path / "simulated")
+    output = run_alone(EXAMPLES / script, "--rounds", 40, "--out", tmp_path / "simulated")
     assert "4 peers, 40 rounds: test loss" in output
     outputs = run_network(script, PEERS, tmp_path, "--rounds", 40)
     assert all("finished after 40 rounds" in each for each in outputs)

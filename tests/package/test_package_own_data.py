@@ -84,8 +84,9 @@ def test_scales_make_the_mean_zero_and_the_deviation_one(images: np.ndarray, kin
     assert np.allclose(scaled.mean((0, 2, 3)), 0, atol=1e-5)
     assert np.allclose(scaled.std((0, 2, 3)), [1, 1, 0], atol=1e-5)
     assert np.asarray(scales(kind(images.astype(np.int64)))).dtype == np.float32
-    large = gossamer.Scales([70000.0, 1.7e9], [np.inf, 1000.0], (2,))
-    assert np.asarray(large(kind(np.ones((1, 2), np.float16))))[0, 0] == 0  # no float16 in between
+    half = gossamer.Scales([70000.0], [np.inf], (1,))
+    assert np.asarray(half(kind(np.ones((1, 1), np.float16))))[0, 0] == 0  # no float16 in between
+    large = gossamer.Scales([0.0, 1.7e9], [np.inf, 1000.0], (2,))
     assert np.asarray(large(kind(np.array([[1, 1700000123]]))))[0, 1] == np.float32(0.123)
     assert np.asarray(scales(kind(images))).dtype == np.float64
 
