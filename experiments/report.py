@@ -137,13 +137,24 @@ def make_figures(
     return figures
 
 
+def trained(config: dict) -> dict[str, str]:
+    """Algorithm, model and data of a run, as far as its configuration names them. A task brings its
+    own data."""
+    found = {section: str(values["kind"]) for section, values in config.items() if "kind" in values}
+    if found.get("model") == "external":
+        found["model"] = f"the task in {Path(config['model'].get('file', '')).name or 'Python'}"
+        found.pop("data", None)
+    return found
+
+
 def summary_sentence(conditions: list[Condition]) -> str:
     """One sentence on peers, model, data, algorithm, conditions and seeds."""
     configs = [condition.runs[0].summary.get("config", {}) for condition in conditions]
+    known = [trained(config) for config in configs]
     kind = {
-        section: join_list(list(dict.fromkeys(str(name) for name in names if name)))
+        section: join_list(list(dict.fromkeys(name for name in names if name)))
         for section in ("algorithm", "model", "data")
-        if any(names := [config.get(section, {}).get("kind") for config in configs])
+        if any(names := [each.get(section, "") for each in known])
     }
     peers = sorted({condition.topology["peers"] for condition in conditions})
     seeds = sorted({len(condition.runs) for condition in conditions})

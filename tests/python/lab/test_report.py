@@ -18,6 +18,7 @@ from lab.metric import CONSENSUS, choose_metric
 from lab.page import inline_svg
 from lab.predictions import Predictions
 from lab.results import read_sweep
+from report import trained
 
 
 FIGURES = ("learning", "consensus", "gap", "graphs")
@@ -326,3 +327,11 @@ def test_a_report_without_the_program_warns_that_nothing_is_predicted(
     reported = lab("report", "out", program=tmp_path / "nowhere")
     assert reported.returncode == 0, reported.stderr
     assert "No predicted curves are drawn: no gossamer program at" in reported.stdout
+
+
+def test_a_task_brings_its_own_data() -> None:
+    own = {"model": {"kind": "external", "file": "/a/gpt.py"}, "data": {"kind": "digits"}}
+    assert trained(own) == {"model": "the task in gpt.py"}
+    assert trained({"model": {"kind": "external"}}) == {"model": "the task in Python"}
+    both = {"model": {"kind": "mlp"}, "data": {"kind": "digits"}, "run": {"peers": 3}}
+    assert trained(both) == {"model": "mlp", "data": "digits"}
