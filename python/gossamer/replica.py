@@ -321,7 +321,9 @@ class Replica:
 def check_optimizer(optimizer: Any) -> None:
     if not all(hasattr(optimizer, name) for name in ("param_groups", "step", "state_dict")):
         raise Error(f"optimizer: {type(optimizer).__name__} is no optimizer of torch")
-    arguments = inspect.signature(optimizer.step).parameters.values()
+    # That of the class: a scheduler replaces the method, by a function without a sound signature.
+    step = getattr(type(optimizer), "step", None)
+    arguments = [] if step is None else list(inspect.signature(step).parameters.values())[1:]
     if any(
         each.default is each.empty
         and each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)

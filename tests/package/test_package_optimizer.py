@@ -210,6 +210,22 @@ def step_of(optimizer: gossip.Optimizer, model: torch.nn.Module, queue: Any) -> 
     queue.put("no error")
 
 
+def test_an_optimizer_that_has_a_scheduler_is_wrapped(wrap: Wrap) -> None:
+    model, alone = network(), network()
+    own = torch.optim.SGD(alone.parameters(), lr=0.1)
+    schedules = [torch.optim.lr_scheduler.StepLR(own, 2)]
+    inner = torch.optim.SGD(model.parameters(), lr=0.1)
+    schedules.append(torch.optim.lr_scheduler.StepLR(inner, 2))  # replaces inner.step
+    optimizer = wrap(inner)
+    for _ in range(5):
+        for each, steps in ((alone, own), (model, optimizer)):
+            train(each, steps, 1)
+        for schedule in schedules:
+            schedule.step()
+    assert equal(model, alone)
+    assert optimizer.param_groups[0]["lr"] == pytest.approx(0.001)
+
+
 def test_a_module_that_changes_is_noticed(wrap: Wrap) -> None:
     model = network()
     optimizer = wrap(torch.optim.SGD(model.parameters(), lr=0.1), module=model)
