@@ -50,10 +50,7 @@ class Averager(PeerLoop):
         out: str | os.PathLike[str] | None = None,
         resume: str = "none",
     ) -> None:
-        self._tensors = by_name(tensors)
-        for name, tensor in self._tensors.items():
-            if problem := self._problem(tensor):
-                raise _core.Error(f"tensor {name} {problem}")
+        self._tensors = self._checked(by_name(tensors))
         self._places = {name: self._place(tensor) for name, tensor in self._tensors.items()}
         self._join(ZeroStart(self._tensors, self._flat), config, peer, settings, out, resume)
 
@@ -95,10 +92,13 @@ class Averager(PeerLoop):
                 f"tensors: the averager began with {', '.join(self._places)}, and is given "
                 f"{', '.join(tensors) or 'none'}"
             )
+        self._tensors = self._checked(tensors)
+
+    def _checked(self, tensors: dict[str, Any]) -> dict[str, Any]:
         for name, tensor in tensors.items():
             if problem := self._problem(tensor):
                 raise _core.Error(f"tensor {name} {problem}")
-        self._tensors = tensors
+        return tensors
 
     def _check_tensors(self) -> None:
         for name, tensor in self._tensors.items():

@@ -142,7 +142,7 @@ def main(arguments: list[str]) -> None:
         parser.add_argument(f"--{name}", type=Path, metavar="FOLDER", help=writer.__doc__)
     options = vars(parser.parse_args(arguments))
     log = read(options["run"])
-    chosen = [name for name in WRITERS if options[name] is not None]
-    for name in chosen:
-        WRITERS[name](log, options[name])
-        print(f"{len(log.scalars)} values of run {log.run_id}: {options[name]}", file=sys.stderr)
+    for name, writer in WRITERS.items():
+        if (folder := options[name]) is not None:
+            writer(log, folder)
+            print(f"{len(log.scalars)} values of run {log.run_id}: {folder}", file=sys.stderr)

@@ -23,11 +23,9 @@ def step_together(replicas: Sequence[Replica], rows: Sequence[Any]) -> None:
     """local_step() of each replica on its row: one call where their optimizers are alike."""
     joint = joint_optimizer([replica.optimizer for replica in replicas])
     if joint is None:
-        for replica, row in zip(replicas, rows, strict=True):
+        for replica in replicas:
             replica.local_step()
-            replica.store(row)
-        return
-    if not step_rows(joint, replicas, rows):
+    elif not step_rows(joint, replicas, rows):
         step_parameters(joint, replicas)
     for replica, row in zip(replicas, rows, strict=True):
         replica.store(row)

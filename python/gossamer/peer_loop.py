@@ -119,7 +119,6 @@ class PeerLoop:
         """Serves requests up to the next one that needs the program, or to the end of the run."""
         try:
             while batch := self._run.next():
-                log_messages(self._run)
                 (request,) = batch
                 if request.operation in self._turns:
                     self._begin(request)

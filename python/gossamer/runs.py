@@ -191,7 +191,7 @@ def shards_of(
 ) -> list[tuple[int, Sequence[float], Sequence[float]]]:
     """What is exchanged of the samples of each peer of this process, by peer: number, means and
     variances; 0 samples for the others. Empty if the handler does not say."""
-    if not (handler.counts_samples or handler.has_moments):
+    if not handler.counts_samples:
         return []
     shards: list[tuple[int, Sequence[float], Sequence[float]]] = [(0, (), ())] * peers
     for node in range(peers) if ids is None else ids.ids:
@@ -252,7 +252,6 @@ def drive(background: _core.BackgroundRun, handler: RequestHandler) -> None:
         while batch := background.next():
             handler.serve_batch(batch)
             background.complete()
-            log_messages(background)
     except _core.Error as error:
         raise with_remedy(error, handler, background.hosted) from error.__cause__
     finally:

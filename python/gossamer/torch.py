@@ -29,7 +29,7 @@ from gossamer.shards import Shard, check_peer, shard_of
 from gossamer.state_bytes import from_bytes, to_bytes
 from gossamer.torch_averager import Averager, average
 from gossamer.torch_task import Task
-from gossamer.trainer import RequestHandler, Tensors, check_own_data, unknown
+from gossamer.trainer import RequestHandler, Tensors, unknown
 
 __all__ = ["Averager", "Optimizer", "Task", "average"]
 
@@ -255,23 +255,16 @@ class OneReplica(RequestHandler):
         for master in replica.masters:
             check_shard(master, shard)
         self.replica, self.more, self.shard = replica, more, shard
-        self._samples, self._moments = samples, moments
-        self.counts_samples, self.has_moments = samples is not None, moments is not None
-        check_own_data(self)
+        self.state_samples(
+            None if samples is None else lambda peer: samples,
+            None if moments is None else lambda peer: moments,
+        )
         self.steps = 0  # local steps of the peer
         self.linear_steps = replica.linear_steps
         self.has_buffers = replica.has_buffers
 
     def tensors(self) -> Tensors:
         return self.replica.tensors()
-
-    def samples(self, peer: int) -> int:
-        assert self._samples is not None
-        return self._samples
-
-    def moments(self, peer: int) -> Moments:
-        assert self._moments is not None
-        return self._moments
 
     def initial_bytes(self, peer: int) -> bytes:
         return self.replica.initial_bytes()

@@ -12,7 +12,7 @@ from gossamer.own_data import Moments
 from gossamer.replica import Replica
 from gossamer.state_bytes import from_bytes, to_bytes
 from gossamer.torch_vmap import Training, VmapGradients, find_transforms
-from gossamer.trainer import RequestHandler, Tensors, check_own_data, two_numbers, unknown
+from gossamer.trainer import RequestHandler, Tensors, two_numbers, unknown
 
 
 class Task(RequestHandler):
@@ -70,9 +70,8 @@ class Task(RequestHandler):
         self._together = None if transforms is None else VmapGradients(loss, transforms)
         self._model, self._optimizer = model, optimizer
         self._batch, self._loss, self._evaluate = batch, loss, evaluate
-        self._buffers, self._samples, self._moments = buffers, samples, moments
-        self.counts_samples, self.has_moments = samples is not None, moments is not None
-        check_own_data(self)
+        self._buffers = buffers
+        self.state_samples(samples, moments)
         self._peers: dict[int, tuple[torch.nn.Module, Replica]] = {}
         _, first = self._peer(0)
         self._tensors = first.tensors()
@@ -97,14 +96,6 @@ class Task(RequestHandler):
 
     def initial_bytes(self, peer: int) -> bytes:
         return self._peer(peer)[1].initial_bytes()
-
-    def samples(self, peer: int) -> int:
-        assert self._samples is not None
-        return self._samples(peer)
-
-    def moments(self, peer: int) -> Moments:
-        assert self._moments is not None
-        return self._moments(peer)
 
     def serve(self, request: _core.Request) -> None:
         module, replica = self._peer(request.peer)

@@ -1,7 +1,7 @@
 """The protocol of a task, and the handlers that carry out a run's requests with it."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
 from math import prod
 from numbers import Integral
@@ -69,8 +69,9 @@ class RequestHandler(ABC):
     """Carries out the requests of a run."""
 
     averages = False  # a step replaces the row by values to average
-    counts_samples = False  # samples() is known
-    has_moments = False  # moments() are known
+    # What the program says of a peer's samples: their number or their moments, or nothing.
+    _samples: Callable[[int], Any] | None = None
+    _moments: Callable[[int], Any] | None = None
     _starts_alike = False  # all peers, because of run.init = "same"
     _start: tuple[int, bytes] | None = None  # the first peer, and the hash of its initial values
     _feature_shape: tuple[int, ...] = ()
@@ -88,18 +89,26 @@ class RequestHandler(ABC):
     def initial_bytes(self, peer: int) -> bytes:
         """The initial parameters of a peer as float32, for their hash."""
 
-    def samples(self, peer: int) -> int:
-        """How many samples a peer has, if counts_samples."""
-        raise NotImplementedError
+    def state_samples(
+        self, samples: Callable[[int], Any] | None, moments: Callable[[int], Any] | None
+    ) -> None:
+        """The numbers of samples, or the moments, are known by peer."""
+        if samples is not None and moments is not None:
+            raise Error("samples: give samples or moments; moments have the number of samples")
+        self._samples, self._moments = samples, moments
+
+    @property
+    def counts_samples(self) -> bool:
+        return self._samples is not None or self.has_moments
+
+    @property
+    def has_moments(self) -> bool:
+        return self._moments is not None
 
     def begin(self, starts_alike: bool) -> None:
         """A run begins, perhaps not the first one of this handler."""
         self._starts_alike, self._start = starts_alike, None
         self._feature_shape, self._scales = (), None
-
-    def moments(self, peer: int) -> Moments:
-        """The moments of a peer's samples, if has_moments."""
-        raise NotImplementedError
 
     @property
     def features(self) -> int:
@@ -120,10 +129,11 @@ class RequestHandler(ABC):
         self._scales = scales
 
     def shard_summary(self, peer: int) -> tuple[int, Sequence[float], Sequence[float]]:
-        """What is exchanged of a peer's samples: number, means and variances."""
-        if not self.has_moments:
-            return self._checked_count(peer, self.samples(peer)), (), ()
-        found = self.moments(peer)
+        """What is exchanged of a peer's samples, if counts_samples: number, means, variances."""
+        if self._moments is None:
+            assert self._samples is not None
+            return self._checked_count(peer, self._samples(peer)), (), ()
+        found = self._moments(peer)
         if not isinstance(found, Moments):
             raise Error(
                 f"moments: peer {peer} has {type(found).__name__}, which is no gossamer.Moments; "
@@ -195,11 +205,6 @@ def two_numbers(call: str, wanted: str, found: Any) -> tuple[float, float]:
         raise Error(f"task: {call} returned no two numbers; it returns {wanted}") from error
 
 
-def check_own_data(handler: RequestHandler) -> None:
-    if handler.counts_samples and handler.has_moments:
-        raise Error("samples: give samples or moments; moments have the number of samples")
-
-
 class ArrayHandler(RequestHandler):
     """Serves requests with a Trainer, over NumPy arrays."""
 
@@ -217,9 +222,7 @@ class ArrayHandler(RequestHandler):
             (name, [int(size) for size in shape]) for name, shape in trainer.tensors().items()
         ]
         self.evaluates = hasattr(trainer, "evaluate")
-        self.counts_samples = hasattr(trainer, "samples")
-        self.has_moments = hasattr(trainer, "moments")
-        check_own_data(self)
+        self.state_samples(getattr(trainer, "samples", None), getattr(trainer, "moments", None))
         if self.has_moments and not hasattr(trainer, "agree"):
             raise Error(
                 f"task: {type(trainer).__name__} has moments() and no agree(scales), which gets "
@@ -234,12 +237,6 @@ class ArrayHandler(RequestHandler):
 
     def initial_bytes(self, peer: int) -> bytes:
         return bytes(self._checked("initial", self._trainer.initial(peer)).tobytes())
-
-    def samples(self, peer: int) -> int:
-        return self._trainer.samples(peer)  # type: ignore[attr-defined,no-any-return]
-
-    def moments(self, peer: int) -> Moments:
-        return self._trainer.moments(peer)  # type: ignore[attr-defined,no-any-return]
 
     def agree(self, scales: Scales) -> None:
         self._trainer.agree(scales)  # type: ignore[attr-defined]
