@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -23,7 +24,10 @@ MEAN = 1.5  # of the ids
 
 
 class Consensus:
-    """Averagers of all peers in threads of this process."""
+    """Averagers of all peers in threads of this process, which call them at a common pace.
+
+    Without one, a peer of an asynchronous algorithm may end before another has begun.
+    """
 
     def __init__(self, config: Path, out: Path) -> None:
         self.config, self.out = config, out
@@ -31,11 +35,14 @@ class Consensus:
     def run(self, kind: Any, tensors: Callable[[int], Any], settings: dict[str, Any]) -> list[Any]:
         """The tensors of each peer after the last round, or its error."""
 
+        pace = threading.Barrier(PEERS, timeout=60)
+
         def peer(number: int) -> Any:
             own = tensors(number)
             try:
                 with kind(own, self.config, number, settings=settings, out=self.out) as averager:
                     while not averager.finished:
+                        pace.wait()
                         averager.average()
             except gossamer.Error as error:
                 return error
@@ -67,7 +74,6 @@ def vectors(peer: int) -> dict[str, torch.Tensor]:
     ids=["complete", "ring", "push_sum", "async_push_sum", "choco", "allreduce"],
 )
 def test_given_tensors_end_at_their_mean(consensus: Consensus, settings: dict[str, object]) -> None:
-    # Without a common pace, a peer that is fast ends before the others have come close.
     bound = 0.1 if "algorithm.policy" in settings else 1e-4
     for own in consensus.run(gossip.Averager, vectors, settings):
         assert torch.allclose(own["a"], torch.full((2, 3), MEAN), atol=bound)
@@ -75,7 +81,6 @@ def test_given_tensors_end_at_their_mean(consensus: Consensus, settings: dict[st
 
 
 def test_averages_of_pairs_keep_the_mean(consensus: Consensus) -> None:
-    """AD-PSGD has no common pace: a peer that is fast ends before the others have come close."""
     ends = consensus.run(gossip.Averager, vectors, {"algorithm.kind": "ad_psgd"})
     values = torch.stack([own["a"] for own in ends])
     assert torch.allclose(values.mean(0), torch.full((2, 3), MEAN), atol=1e-5)

@@ -132,7 +132,7 @@ def resume(net: Network, groups: list[str], *sets: str, out: Path | None = None)
         line.rpartition(" round ")[2]
         for peer in peers
         for line in peer.stderr.splitlines()
-        if "checkpoint" in line and "resum" in line  # not what was set aside
+        if "resuming from the checkpoint" in line or "no checkpoint to resume from" in line
     }
     assert len(rounds) == 1, [peer.stderr for peer in peers]
     return int(rounds.pop())

@@ -43,9 +43,13 @@ ParticipantFlooding::ParticipantFlooding(Exchange& exchange, Endpoint& endpoint,
       notice_(static_cast<Round>(options.partners->size() - 1) * largest_distance(exchange) + 1),
       changes_(options.changing->participants().at(0).peers) {}
 
+/// The first round in which news that is announced now has reached all. Rounds that this peer is
+/// about to leave out do not count: it may have agreed with a neighbour on the one that follows.
+Round ParticipantFlooding::in_time() const { return endpoint_.earliest_next() - 1 + notice_; }
+
 /// The first round in which a change that is announced now may take effect.
 Round ParticipantFlooding::next_free() const {
-  return (now() + notice_ + notice_ - 1) / notice_ * notice_;
+  return (in_time() + notice_ - 1) / notice_ * notice_;
 }
 
 /// Whether the peer at the other end learns of a change from round `first` on in time: the link has
@@ -194,20 +198,20 @@ Status ParticipantFlooding::receive_news(const ChunkHeader& header) {
   if (version < known) return {};
   const bool active = link_(header.from).active;
   const bool in_step = active && is_in_step(header.from, first);
-  const bool in_time = first >= (in_step ? endpoint_.earliest_next() : now() + notice_);
+  const bool comes_in_time = first >= (in_step ? endpoint_.earliest_next() : in_time());
   if (version == known) {
     // Both parts have made the same change theirs: where that is possible, in the earlier round.
     const Round own = changes_.latest_since(peer);
     if (own == 0 || first == own || (first > own && is_in_step(header.from, own))) return {};
-    if (first > own || !in_time) {
+    if (first > own || !comes_in_time) {
       if (active && endpoint_.view().present_since(header.from) < std::max(first, own))
         reset(header.from, first);
       return {};
     }
   }
   GOSSAMER_TRY_STATUS(link_states_.charge(header));
-  announce(peer, version, in_time ? first : next_free());
-  if (!in_time && active) reset(header.from, first);
+  announce(peer, version, comes_in_time ? first : next_free());
+  if (!comes_in_time && active) reset(header.from, first);
   return {};
 }
 

@@ -72,6 +72,7 @@ class ParticipantFlooding {
 
  private:
   Round now() const { return endpoint_.round(); }
+  Round in_time() const;
   Round next_free() const;
   bool is_in_step(int peer, Round first) const;
   const ParticipantChanges* received_from(int partner) const;

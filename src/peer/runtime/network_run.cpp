@@ -312,14 +312,15 @@ Status NetworkRun::finish(bool began) {
     const Error& why = *host_->error();
     return why.kind == ErrorKind::join_timeout ? startup_.nobody_came(why) : Status(why);
   }
-  // Rounds that were left out are no part of a complete run.
+  // A run with rounds that were left out is not complete. A peer that leaves completes none.
   if (const gossip::Round left_out = host_->group().rounds_left_out();
-      left_out > 0 && !host_->error())
-    host_->fail(
-        {ErrorKind::lost_peer,
-         fmt::format("the run is not complete: peer {} was cut off from others, and "
-                     "left out {} of {} rounds to go on in theirs",
-                     fmt::join(request_.hosted, ", "), left_out, setup_.config.run.rounds)});
+      left_out > 0 && !host_->error()) {
+    const std::string what = fmt::format(
+        "peer {} was cut off from others, and left out {} of {} rounds to go on in theirs",
+        fmt::join(request_.hosted, ", "), left_out, setup_.config.run.rounds);
+    if (host_->end_metrics(0, std::nullopt).reason == kLeft) request_.message(what);
+    else host_->fail({ErrorKind::lost_peer, "the run is not complete: " + what});
+  }
   const HostView rows(*setup_.device, host_->parameter_rows());
   EndMetrics end = host_->end_metrics(gossip::seconds(scheduler_.now()), host_->error());
   end.refused = network_->refused();

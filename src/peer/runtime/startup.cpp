@@ -90,9 +90,9 @@ Status Startup::restore(gossip::Round round, Host& host) {
     if (const int count = set_later_checkpoints_aside(folder, process, round, real_disk());
         count > 0)
       request_.message(
-          fmt::format("{} checkpoints of rounds after {} are set aside in {}, with names that end "
-                      "in {}",
-                      count, round, folder.string(), kAsideSuffix));
+          fmt::format("{} after round {} {} set aside in {}, with names that end in {}",
+                      count == 1 ? "1 checkpoint" : fmt::format("{} checkpoints", count), round,
+                      count == 1 ? "is" : "are", folder.string(), kAsideSuffix));
   }
   return {};
 }

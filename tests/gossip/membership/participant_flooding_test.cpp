@@ -66,6 +66,14 @@ TEST_CASE("an open run: changes of participants take effect in the round that wa
   CHECK(peer.at(100) == std::vector{1, 2});
 }
 
+TEST_CASE("an open run: a peer that leaves rounds out leaves after them") {
+  OpenPeer peer;
+  peer.exchange.endpoint(0).skip_to_round(50);  // in which a neighbour may wait for its row
+  CHECK(peer.membership.leave());
+  CHECK(peer.at(53) == std::vector{0, 1});
+  CHECK(peer.at(54) == std::vector{1});
+}
+
 TEST_CASE("an open run: a change that no peer can announce is refused, and changes nothing") {
   OpenPeer peer;
   CHECK_FALSE(peer.receive(3, 1, kNotice).ok());  // no peer

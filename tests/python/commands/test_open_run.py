@@ -8,7 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from network_test_util import Network, NetworkFactory, PeerProcess, ReservedPort, wait_until
+from network_test_util import (
+    Network,
+    NetworkFactory,
+    PeerProcess,
+    ReservedPort,
+    records_of_rounds,
+    wait_until,
+)
 from test_log_schema import validate
 
 FOREVER = ("run.open=true", "run.rounds=1000000000", "log.every=1000", "log.sketch=off")
@@ -152,6 +159,26 @@ def test_a_peer_that_left_resumes_nothing(network: NetworkFactory) -> None:
         other.process.send_signal(signal.SIGCONT)
     again.wait_for_message("joins in round")
     leave(again)
+
+
+def test_a_peer_that_was_cut_off_leaves_without_an_error(network: NetworkFactory) -> None:
+    """The rounds that it left out to catch up are missing in a run that it does not complete."""
+    net = opened(network, 3, "0-2", "net.failure_timeout=0.5", "log.every=100")
+    processes = [net.start(peer) for peer in "012"]
+    net.wait_until_training(0, 1, 2)
+    processes[2].process.send_signal(signal.SIGSTOP)
+    for other in processes[:2]:
+        other.wait_for_message("peer 2 is unreachable")
+    log = net.out / "log-0.jsonl"
+    ahead = records_of_rounds(log)
+    wait_until("the others are ahead", lambda: records_of_rounds(log) > ahead + 20)
+    processes[2].process.send_signal(signal.SIGCONT)
+    processes[2].wait_for_message("3 peers are reachable")
+    leave(processes[2])
+    assert "peer 2 was cut off from others, and left out " in processes[2].stderr
+    last = net.records(2)[-1]
+    assert (last["reason"], last["message"]) == ("left", "")
+    end(*processes[:2])
 
 
 def test_the_last_participant_stays(network: NetworkFactory) -> None:
