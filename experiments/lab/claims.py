@@ -103,12 +103,23 @@ def rows_by_facet(claim: Claim, rows: list[ResultRow]) -> dict[str, dict[str, Re
     return facets
 
 
-def summarise(claim_results: list[ClaimResult]) -> str:
-    """The verdicts of all claims in one phrase: `4 of 7 claims hold, 2 do not hold, 1 is open`."""
+def summarise(study: Study, claim_results: list[ClaimResult]) -> str:
+    """The verdicts of a study: of the paper's claims, and then of those under other conditions."""
+    own = [result for result in claim_results if not study.beyond(result.claim)]
+    beyond = [result for result in claim_results if study.beyond(result.claim)]
+    if not beyond or not own:
+        return summary_of(claim_results)
+    return f"{summary_of(own)}; beyond the paper's conditions, {summary_of(beyond)}"
+
+
+def summary_of(claim_results: list[ClaimResult]) -> str:
+    """The verdicts of claims in one phrase: `4 of 7 claims hold, 2 do not hold, 1 is open`."""
     count = {
         status: sum(result.status == status for result in claim_results)
         for status in (HOLDS, OPEN, FAILS)
     }
+    if len(claim_results) == 1:
+        return f"the claim {claim_results[0].status.replace(OPEN, 'is open')}"
     if count[HOLDS] == len(claim_results):
         return f"all {len(claim_results)} claims hold"
     rest = ", ".join(

@@ -66,8 +66,8 @@ def readme_section(study: Study, results: StudyResults, figure: str = "figure.sv
     """The results as Markdown: summary, claims, figure, and a table for each part."""
     claim_results = evaluate(study, results)
     blocks = [
-        f"**{_capital(summarise(claim_results))}.**",
-        claims_table(study, results, claim_results),
+        f"**{_capital(summarise(study, claim_results))}.**",
+        *claims_tables(study, results, claim_results),
         method(study, results),
         f"![{study.title}]({figure})",
     ]
@@ -89,9 +89,29 @@ def readme_section(study: Study, results: StudyResults, figure: str = "figure.sv
     return "\n\n".join(block for block in blocks if block)
 
 
-def claims_table(study: Study, results: StudyResults, claim_results: list[ClaimResult]) -> str:
+def claims_tables(
+    study: Study, results: StudyResults, claim_results: list[ClaimResult]
+) -> list[str]:
+    """A table of the claims of the paper, and one for each kind of conditions beyond its own."""
+    by_conditions: dict[str, list[ClaimResult]] = {"": []}
+    for result in claim_results:
+        by_conditions.setdefault(study.beyond(result.claim), []).append(result)
+    blocks = []
+    for beyond, judged in by_conditions.items():
+        if beyond:
+            text = f"Beyond the conditions of the paper, so findings of ours: {beyond}."
+            blocks.append(_wrapped(text))
+        heading = "the claim under these conditions" if beyond else "claim of the paper"
+        if judged:
+            blocks.append(claims_table(study, results, judged, heading))
+    return blocks
+
+
+def claims_table(
+    study: Study, results: StudyResults, claim_results: list[ClaimResult], heading: str
+) -> str:
     lines = [
-        "| claim of the paper | our results | difference or ratio [95 % interval] | claimed | p "
+        f"| {heading} | our results | difference or ratio [95 % interval] | claimed | p "
         "| verdict |",
         "|---|---|---|---|---:|---|",
     ]
@@ -344,7 +364,8 @@ def index_section(studies: list[Study]) -> str:
 def index_table(studies: list[Study]) -> str:
     lines = ["| study | paper | claim | verdicts |", "|---|---|---|---|"]
     for study in studies:
-        summary = summarise(evaluate(study, read_results(study.folder / "results.json")))
+        results = read_results(study.folder / "results.json")
+        summary = summarise(study, evaluate(study, results))
         lines.append(
             f"| [{study.name}]({study.name}/README.md) | {study.source} | {study.claim} "
             f"| {summary} |"

@@ -34,6 +34,8 @@ class Part:
     full: bool = True  # if the full-size study has this part
     # The only varied axis, whose values are the columns of one table for each column of the part.
     across: str = ""
+    # In which way its conditions are not those of the paper: its claims are findings of ours.
+    beyond: str = ""
 
 
 @dataclass(frozen=True)
@@ -150,6 +152,10 @@ class Study:
 
     def column(self, name: str) -> Column:
         return next(column for column in self.columns if column.name == name)
+
+    def beyond(self, claim: Claim) -> str:
+        """In which way a claim is judged under other conditions than the paper's; empty: in none."""
+        return self.part(self.column(claim.column).part).beyond
 
 
 def read_study(folder: Path) -> Study:

@@ -1,6 +1,7 @@
 // Scenarios that found a fault that few seeds find: most in peers that join and leave.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -82,6 +83,22 @@ TEST_CASE("peers that join and leave an open run take part, and the bits are tho
   CHECK(grown.report.violations == std::vector<std::string>{});
   CHECK(grown.joins == 3);
   CHECK(grown.losses == 9);  // of the links to those that are not there at the start
+}
+
+TEST_CASE("a peer that is asked to leave while it joins leaves after it has joined") {
+  Scenario scenario = ring("dpsgd", {"arrive process=3 at=0.1", "leave process=3 at=0.1001"});
+  scenario.open = true;
+  scenario.rounds = 120;
+  scenario.participants = {"0-2"};
+  const Outcome outcome = simulate(scenario);
+  CHECK(outcome.report.violations == std::vector<std::string>{});
+  CHECK(outcome.joins == 1);
+  std::vector<std::string> order;
+  for (const std::string& line : outcome.event_log)
+    for (const char* event : {"peer 3 leaves", "peer 3 joins", "peer 3 takes no part"})
+      if (line.find(event) != std::string::npos && std::ranges::find(order, event) == order.end())
+        order.emplace_back(event);
+  CHECK(order == std::vector<std::string>{"peer 3 leaves", "peer 3 joins", "peer 3 takes no part"});
 }
 
 TEST_CASE("rows of a change that arrive before the peer has begun an earlier one are kept") {

@@ -346,6 +346,7 @@ void Membership::complete_join(const StartPoint& start) {
   }
   handshake_.synchronise(start.round);
   endpoint_.begin_at(start.round);
+  if (participants_) participants_->leave_if_asked();
 }
 
 // ---- calls of the engine

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "base/check.hpp"
@@ -78,6 +79,8 @@ std::optional<Round> ParticipantFlooding::first_to_come(int peer) const {
 }
 
 bool ParticipantFlooding::leave() {
+  // The others wait for a peer that has asked for rows, and it knows no round that they are in.
+  if (follows_) return leaves_once_joined_ = true;
   const int self = endpoint_.peer();
   const Round first = next_free();
   if (!takes_part(changes_.latest(self)) || !changes_.takes_part_at(self, now())) return false;
@@ -231,6 +234,10 @@ void ParticipantFlooding::end_following() {
     for (const auto& [peer, versions] : theirs.by_peer())
       if (const ParticipantVersion version = theirs.latest(peer); version > changes_.latest(peer))
         announce(peer, version, next_free());
+}
+
+void ParticipantFlooding::leave_if_asked() {
+  if (std::exchange(leaves_once_joined_, false)) leave();
 }
 
 Round ParticipantFlooding::first_agreeable(int partner, Round t) const {

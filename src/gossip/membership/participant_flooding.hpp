@@ -34,8 +34,8 @@ class ParticipantFlooding {
   std::optional<Round> first_to_come(int peer) const;
   /// Called when that has changed.
   std::function<void(int peer)> on_admitted = [](int) {};
-  /// This peer takes no part from a round to come on. False: it takes no part, or leaves already,
-  /// or no other participant would stay.
+  /// This peer takes no part from a round to come on, and if it joins yet, from one after it has
+  /// joined. False: it takes no part, or leaves already, or no other participant would stay.
   bool leave();
   /// This peer begins round t: makes links anew to neighbours that take the same change for one of
   /// another round, so that in round t they mix with other weights.
@@ -64,6 +64,8 @@ class ParticipantFlooding {
   void follow(std::optional<int> donor);
   /// It has joined: makes changes its own that other partners have sent meanwhile.
   void end_following();
+  /// It has begun: leave() as it was asked to meanwhile.
+  void leave_if_asked();
 
   /// The first round from t on in which the link to `partner` may take effect: the news of changes
   /// to come reaches the peers beyond the link in time, or is known there, or the changes have
@@ -98,7 +100,7 @@ class ParticipantFlooding {
   std::map<int, ParticipantChanges> received_;
   /// By partner that has done its last round: the first round of the changes that it did not know.
   std::map<int, std::optional<Round>> left_;
-  bool follows_ = false;
+  bool follows_ = false, leaves_once_joined_ = false;
   std::optional<int> donor_;
 };
 

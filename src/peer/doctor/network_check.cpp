@@ -169,11 +169,20 @@ class NetworkCheck {
     }
     const std::string graph =
         fmt::format("{} peers on {}", config_.run.peers, config_.topology.kind);
-    if (of_program)
-      return add(State::ok, "configuration", graph + "; the model is the program's, and not here");
+    if (of_program) return add_program(graph);
     add(State::ok, "configuration",
         fmt::format("{}, {} parameters each", graph, setup->parameters));
     check_node_memory(*setup, hosted.size());
+  }
+
+  /// What the configuration asks of a program that is not here.
+  void add_program(const std::string& graph) {
+    add(State::ok, "configuration", graph + "; the model is the program's, and not here");
+    if (config_.shards.weights != "peers")
+      add(State::note, "program",
+          "data.weights: it has to say how many samples each peer has (samples or moments)");
+    if (config_.checkpoint.every > 0)
+      add(State::note, "program", "checkpoint.every: a task needs the methods state and load_state");
   }
 
   void check_node_memory(const Setup& setup, std::size_t hosted) {

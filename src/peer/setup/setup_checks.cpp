@@ -114,6 +114,30 @@ std::string explain(gossip::PolicyConflict conflict, const std::string& algorith
       algorithm);
 }
 
+/// What only the program says.
+Status check_program(const Setup& setup, const Workload& external) {
+  const Config& config = setup.config;
+  const WorkloadSpec& spec = external.spec();
+  const std::string& name = config.algorithm.kind;
+  if (config.shards.weights != "peers" && external.own_shards().empty())
+    return invalid_error(
+        "data.weights: the program does not say how many samples each peer has: give samples or "
+        "moments (of gossamer.torch.Optimizer or Task, or a method of the trainer), or set "
+        "data.weights = peers");
+  if (setup.algorithm->requirements().sends_gradients && spec.has_buffers)
+    return invalid_error(
+        fmt::format("buffers: '{}' sends gradients, and buffers have none, so they cannot be "
+                    "mixed; choose buffers='keep'",
+                    name));
+  if (spec.averages) GOSSAMER_TRY_STATUS(check_averages(*setup.algorithm, name));
+  if (config.checkpoint.every > 0 && !spec.saves_state)
+    return invalid_error(
+        "checkpoint.every: a checkpoint would lack the task's own state; give the task the methods "
+        "state and load_state, or set checkpoint.every = 0 (a process that restarts takes the "
+        "parameters of a neighbour)");
+  return {};
+}
+
 }  // namespace
 
 Status check_algorithm(const Config& config, const gossip::Algorithm& algorithm,
@@ -155,12 +179,14 @@ Status check_external(const Setup& setup, const Workload* external) {
         "model.kind: 'external' is the model of a task in Python, which this program cannot load: "
         "name the task's file in model.file and start the run with `python -m gossamer`, or choose "
         "a model of `gossamer list`");
-  if (external == nullptr || external->spec().recorded) return {};
+  if (external == nullptr) return {};
+  const bool recorded = external->spec().recorded;
   if (kind != kExternalModel)
-    return invalid_error(
-        fmt::format("model.kind: '{}' is a model of gossamer's own; set model.kind = external to "
-                    "train the program's model",
-                    kind));
+    return recorded ? Status()
+                    : invalid_error(fmt::format(
+                          "model.kind: '{}' is a model of gossamer's own; set model.kind = "
+                          "external to train the program's model",
+                          kind));
   const gossip::AlgorithmRequirements needs = setup.algorithm->requirements();
   if (!needs.trainer)
     return invalid_error(
@@ -174,28 +200,12 @@ Status check_external(const Setup& setup, const Workload* external) {
         "algorithm.local_steps: '{}' would count passes over a peer's data, whose size only the "
         "program knows; set algorithm.local_steps to a number of steps",
         name));
-  if (config.shards.weights != "peers" && external->own_shards().empty())
-    return invalid_error(
-        "data.weights: the program does not say how many samples each peer has: give samples or "
-        "moments (of gossamer.torch.Optimizer or Task, or a method of the trainer), or set "
-        "data.weights = peers");
-  if (needs.sends_gradients && external->spec().has_buffers)
-    return invalid_error(
-        fmt::format("buffers: '{}' sends gradients, and buffers have none, so they cannot be "
-                    "mixed; choose buffers='keep'",
-                    name));
-  if (external->spec().averages) GOSSAMER_TRY_STATUS(check_averages(*setup.algorithm, name));
   if (!setup.device->host_accessible())
     return invalid_error(
         fmt::format("local.device: the rows of an external model are in host memory, and '{}' "
                     "computes on a GPU; set local.device = cpu (the model may be on any device)",
                     config.local.device));
-  if (config.checkpoint.every > 0 && !external->spec().saves_state)
-    return invalid_error(
-        "checkpoint.every: a checkpoint would lack the task's own state; give the task the methods "
-        "state and load_state, or set checkpoint.every = 0 (a process that restarts takes the "
-        "parameters of a neighbour)");
-  return {};
+  return recorded ? Status() : check_program(setup, *external);
 }
 
 /// In messages.

@@ -48,9 +48,8 @@ void ProcessControl::interrupt(Process& process, Time pause) {
 void ProcessControl::leave(Process& process) {
   if (!process.alive() || process.done()) return;
   const int peer = process.peers().front();
-  if (world_.recorder().incarnation(peer).rounds.empty()) return;
   if (process.engine(peer).membership().leave())
-    world_.recorder().log_event(fmt::format("peer {} announces that it leaves", peer));
+    world_.recorder().log_event(fmt::format("peer {} leaves, or will once it has joined", peer));
 }
 
 void ProcessControl::ask_to_stop(Process& process) {

@@ -26,7 +26,7 @@ class ProcessControl {
   void restart(Process& process);
   /// A process is asked to stop. It is restarted `pause` after it has ended.
   void interrupt(Process& process, Time pause);
-  /// The peer of a process of an open run leaves for good, if it takes part.
+  /// The peer of a process of an open run leaves for good, if it takes part or joins.
   void leave(Process& process);
   /// All processes are asked to stop. The network resumes `pause` after the last one has ended.
   /// Does nothing once a process has done its rounds.

@@ -66,6 +66,13 @@ TEST_CASE("an open run: changes of participants take effect in the round that wa
   CHECK(peer.at(100) == std::vector{1, 2});
 }
 
+TEST_CASE("an open run: a peer that joins leaves once it has joined") {
+  OpenPeer peer;
+  peer.membership.join();
+  CHECK(peer.membership.leave());
+  CHECK(peer.at(100) == std::vector{0, 1});  // nothing is announced of rounds it knows nothing of
+}
+
 TEST_CASE("an open run: a peer that leaves rounds out leaves after them") {
   OpenPeer peer;
   peer.exchange.endpoint(0).skip_to_round(50);  // in which a neighbour may wait for its row

@@ -77,6 +77,9 @@ def test_peers_join_and_leave(network: NetworkFactory, topology: str) -> None:
     wait_for_participants(net, "0-3,5", 0, 2, 3, 5)
     leave(back)
     wait_for_participants(net, "0,2,3,5", 0, 2, 3, 5)
+    log = net.out / "log-0.jsonl"
+    before = records_of_rounds(log)
+    wait_until("a round without peer 1 is done", lambda: records_of_rounds(log) > before)
     # The others end in the same round.
     for process in (net.processes[0], net.processes[2], *newcomers):
         process.process.send_signal(signal.SIGINT)

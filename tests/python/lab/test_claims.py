@@ -15,7 +15,7 @@ from lab.curves import Curves
 from lab.errors import LabError
 from lab.false_calls import false_call_rate, page_rate, two_standard_errors_rate
 from lab.measure import NEVER, parse_measure
-from lab.readme_section import claims_table, spread_text
+from lab.readme_section import claims_tables, spread_text
 from lab.study import Claim, Column, Study
 from lab.study_results import ResultRow, StudyResults, read_results, write_results
 
@@ -290,7 +290,7 @@ def test_each_facet_is_a_claim_and_all_of_them_share_the_level() -> None:
     bad = small_outcome("n = 2", a=near(20, 3), b=near(10, 2))
     both = evaluate(study, StudyResults(good.rows + bad.rows, good.rates))
     assert [(r.facet, r.status) for r in both] == [("n = 1", HOLDS), ("n = 2", FAILS)]
-    assert summarise(both) == "1 of 2 claims holds, 1 does not hold"
+    assert summarise(study, both) == "1 of 2 claims holds, 1 does not hold"
     alone = evaluate(study, good)[0]
     assert both[0].p == pytest.approx(2 * alone.p), "Holm's correction"
     across = Claim("n = 1 before n = 2", "rounds", order=("a @ n = 1", ["a @ n = 2", "b @ n = 1"]))
@@ -314,10 +314,32 @@ def test_claims_of_rank() -> None:
     )
     study = small_study(Claim("good ranks", "rounds", rank=("good", "bad")))
     (result,) = evaluate(study, ranked)
-    assert result.status == HOLDS and summarise([result]) == "all 1 claims hold"
+    assert result.status == HOLDS and summarise(study, [result]) == "the claim holds"
     assert result.reason == "good ranks the series better than bad"
     turned = replace(study, claims=(replace(study.claims[0], rank=("bad", "good")),))
     assert statuses(turned, ranked) == [FAILS]
+
+
+def test_claims_beyond_the_conditions_of_the_paper_are_told_apart() -> None:
+    study = small_study(FIRST, Claim("b, then a", "harder", order=("b", "a")))
+    (part,) = study.parts
+    harder = replace(part, name="harder", beyond="unlike shards")
+    column = replace(study.columns[0], name="harder", part="harder")
+    study = replace(study, parts=(part, harder), columns=(*study.columns, column))
+    results = small_outcome(a=near(10), b=near(20))
+    rows = tuple(
+        replace(row, part="harder", values={"harder": row.values["rounds"]}) for row in results.rows
+    )
+    both = StudyResults(results.rows + rows, {**results.rates, "harder": results.rates["runs"]})
+    found = evaluate(study, both)
+    assert [result.status for result in found] == [HOLDS, FAILS]
+    assert summarise(study, found) == (
+        "the claim holds; beyond the paper's conditions, the claim does not hold"
+    )
+    own, ours, table = claims_tables(study, both, found)
+    assert own.startswith("| claim of the paper |") and "| b, then a" not in own
+    assert ours == "Beyond the conditions of the paper, so findings of ours: unlike shards."
+    assert table.startswith("| the claim under these conditions |") and "| b, then a" in table
 
 
 def test_the_table_of_claims_has_estimate_interval_margin_and_p() -> None:
@@ -327,7 +349,7 @@ def test_the_table_of_claims_has_estimate_interval_margin_and_p() -> None:
         Claim("better", "accuracy", order=("b", "a")),
     )
     results = small_outcome(a=near(100), b=near(130, 2))
-    lines = claims_table(study, results, evaluate(study, results)).splitlines()
+    lines = claims_tables(study, results, evaluate(study, results))[0].splitlines()
     assert lines[2].endswith(
         "| a − b = −30 [−32, −28] | below 0 | < 0.001 | holds: a is ahead of b |"
     )
