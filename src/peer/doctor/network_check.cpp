@@ -182,7 +182,8 @@ class NetworkCheck {
       add(State::note, "program",
           "data.weights: it has to say how many samples each peer has (samples or moments)");
     if (config_.checkpoint.every > 0)
-      add(State::note, "program", "checkpoint.every: a task needs the methods state and load_state");
+      add(State::note, "program",
+          "checkpoint.every: a task needs the methods state and load_state");
   }
 
   void check_node_memory(const Setup& setup, std::size_t hosted) {

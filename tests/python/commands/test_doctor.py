@@ -99,6 +99,32 @@ def test_before_the_start_the_others_have_only_to_be_started(site: Site) -> None
         assert state == "note" and text.startswith(f"{site.addresses[peer]}: connection refused; ")
 
 
+@pytest.mark.parametrize(
+    ("sets", "state", "text"),
+    [
+        ([], "ok", "3 peers on ring; the model is the program's, and not here"),
+        (["algorithm.kind=consensus"], "problem", "trains nothing, so it takes no optimizer"),
+    ],
+)
+def test_what_a_program_cannot_do_is_found_without_it(
+    site: Site, sets: list[str], state: str, text: str
+) -> None:
+    sets = ["topology.kind=ring", "model.kind=external", *sets]
+    options = ["--key", str(site.folder / "0.key")]
+    code, found = site.examine(0, *options, *(o for each in sets for o in ("--set", each)))
+    assert (code == 0) == (state == "ok")
+    assert found["configuration"][0] == state and text in found["configuration"][1]
+    assert "program" not in found
+
+
+def test_what_a_program_has_to_say_is_named(site: Site) -> None:
+    sets = ["--set", "model.kind=external", "--set", "data.weights=samples"]
+    code, found = site.examine(0, *sets, "--key", str(site.folder / "0.key"))
+    assert code == 0 and found["configuration"][0] == "ok"
+    state, text = found["program"]
+    assert state == "note" and text.startswith("data.weights: it has to say how many samples")
+
+
 def test_a_peer_that_runs_proves_its_key_and_is_not_disturbed(site: Site) -> None:
     with site.running(1):
         code, found = site.examine(0)

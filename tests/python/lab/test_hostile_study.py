@@ -11,7 +11,7 @@ from lab.errors import LabError
 from lab.false_calls import page_rate
 from lab.measure import NEVER
 from lab.panels import draw
-from lab.readme_section import claims_table, table_across
+from lab.readme_section import claims_tables, table_across
 from lab.study import Study, read_study
 from lab.study_results import ResultRow, StudyResults
 
@@ -103,7 +103,8 @@ def test_the_measured_breakdown_point_is_compared_with_the_prediction(
     (result,) = evaluate(study, results)
     assert (result.facet, result.status) == ("median", status)
     assert reason in result.reason
-    assert f"(median) | {evidence} | measured − predicted" in claims_table(study, results, [result])
+    (table,) = claims_tables(study, results, [result])
+    assert f"(median) | {evidence} | measured − predicted" in table
 
 
 def test_a_seed_that_recovers_has_broken_down(tmp_path: Path) -> None:
@@ -130,7 +131,8 @@ def test_a_breakdown_point_needs_every_seed_and_number_of_attackers(tmp_path: Pa
         partial = StudyResults(rows, results.rates)
         (result,) = evaluate(study, partial)
         assert result.status == OPEN and reason in result.reason
-        assert "(median) | – | – | – |" in claims_table(study, partial, [result])
+        (table,) = claims_tables(study, partial, [result])
+        assert "(median) | – | – | – |" in table
 
 
 def test_a_table_across_an_axis_and_its_grid(tmp_path: Path) -> None:
