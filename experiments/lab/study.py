@@ -154,7 +154,7 @@ class Study:
         return next(column for column in self.columns if column.name == name)
 
     def beyond(self, claim: Claim) -> str:
-        """In which way a claim is judged under other conditions than the paper's; empty: in none."""
+        """In which way a claim's conditions are not those of the paper; empty: they are."""
         return self.part(self.column(claim.column).part).beyond
 
 

@@ -1,4 +1,4 @@
-"""Measures of curves, claims about studies, and the text of results."""
+"""Claims about studies, and the text of results."""
 
 import json
 from dataclasses import replace
@@ -11,112 +11,12 @@ from lab.axes import Axis, read_variants
 from lab.cells import Cell, make_cells
 from lab.claims import FAILS, HOLDS, OPEN, ClaimResult, cases_of, evaluate, summarise
 from lab.comparisons import spearman
-from lab.curves import Curves
 from lab.errors import LabError
 from lab.false_calls import false_call_rate, page_rate, two_standard_errors_rate
-from lab.measure import NEVER, parse_measure
+from lab.measure import NEVER
 from lab.readme_section import claims_tables, spread_text
 from lab.study import Claim, Column, Study
 from lab.study_results import ResultRow, StudyResults, read_results, write_results
-
-
-def curves(period: int = 1, every: int = 10, **values: list[float]) -> Curves:
-    length = len(next(iter(values.values())))
-    names = ("test_accuracy", "test_loss", "bytes_sent", "seconds", "consensus_distance")
-    arrays = {name: np.array(values.get(name, [np.nan] * length), dtype=float) for name in names}
-    return Curves(
-        np.arange(length) * every,
-        arrays,
-        {"period": period},
-        False,
-        {name: np.array([array]) for name, array in arrays.items()},
-    )
-
-
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [
-        ("test_accuracy", 0.8),
-        ("rounds until test_accuracy 0.5", 10),
-        ("bytes_sent until test_accuracy 0.6", 400),
-        ("rounds until test_accuracy 0.9", NEVER),
-        ("seconds until test_loss 1.5", 0.5),
-        ("test_accuracy at 10", 0.6),
-        ("test_accuracy at 11", 0.8),
-        ("bytes_sent", 800),
-        ("rounds", 20),
-    ],
-)
-def test_measure(text: str, value: float) -> None:
-    run = curves(
-        test_accuracy=[0.1, 0.6, 0.8],
-        test_loss=[2, 1.4, 1],
-        bytes_sent=[0, 400, 800],
-        seconds=[0, 0.5, 1],
-    )
-    assert parse_measure(text).value(run) == value
-
-
-def test_a_curve_against_seconds_uses_the_times_of_each_peer() -> None:
-    """One peer is ten times slower: after 2 s the fast peer has 0.6 and the slow one still 0."""
-    peers = {
-        "seconds": np.array([[0.0, 1, 2], [0, 10, 20]]),
-        "test_accuracy": np.array([[0, 0.4, 0.6], [0, 0.8, 1.0]]),
-    }
-    means = {name: rows.mean(axis=0) for name, rows in peers.items()}
-    run = Curves(np.arange(3), means, {}, False, peers)
-    times, values = run.by_time("test_accuracy")
-    assert times.tolist() == [0, 1, 2, 10, 20] and values == pytest.approx([0, 0.2, 0.3, 0.7, 0.8])
-    assert parse_measure("seconds until test_accuracy 0.3").value(run) == 2
-    assert parse_measure("rounds until test_accuracy 0.6").value(run) == 1
-
-
-SAW = [0.1, 0.7, 0.3, 0.9, 0.5, 0.9, 0.7, 0.9]  # better in the second round of each period
-
-
-@pytest.mark.parametrize("every", [1, 3])
-def test_a_value_of_a_periodic_graph_is_the_mean_over_its_period(every: int) -> None:
-    run = curves(period=2, every=every, test_accuracy=SAW, bytes_sent=[10] * 8)
-    assert parse_measure("test_accuracy").value(run) == pytest.approx((0.7 + 0.9) / 2)
-    assert parse_measure(f"test_accuracy at {3 * every}").value(run) == pytest.approx(0.6)
-    assert parse_measure("rounds until test_accuracy 0.7").value(run) == 5 * every, (
-        "the target is reached when every round of a period is at it"
-    )
-    assert parse_measure("rounds until test_accuracy 0.8").value(run) == NEVER
-    assert parse_measure("rounds until test_accuracy 0.7").value(curves(test_accuracy=SAW)) == 10
-    assert parse_measure("bytes_sent").value(run) == 10
-
-
-def test_a_log_of_one_phase_has_no_value() -> None:
-    """Rounds 0, 4, 8, …: the log shows a graph of period 4 only when it has just agreed."""
-    run = curves(period=4, every=4, test_accuracy=SAW)
-    assert np.isnan(parse_measure("test_accuracy").value(run))
-    assert parse_measure("rounds until test_accuracy 0.5").value(run) == NEVER
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "accuracy",
-        "rounds until test_accuracy",
-        "hours until test_loss 1",
-        "test_loss 1",
-        "rounds until test_loss 1 at 3",
-        "rounds until bytes_sent 7",
-        "",
-    ],
-)
-def test_an_invalid_measure_is_rejected(text: str) -> None:
-    with pytest.raises(LabError, match="is no measure"):
-        parse_measure(text)
-
-
-def test_a_measure_of_a_missing_curve_is_an_error() -> None:
-    run = curves(test_accuracy=[0.1, 0.6, 0.8])
-    with pytest.raises(LabError, match="no test_loss"):
-        parse_measure("test_loss").value(run)
-    with pytest.raises(LabError, match="20 rounds"):
-        parse_measure("test_accuracy at 30").value(run)
 
 
 def test_variants_are_one_more_axis(tmp_path: Path) -> None:
