@@ -57,6 +57,14 @@ class Measure:
         return self.cost is None and METRICS.get(self.curve, False)
 
     @property
+    def reads_samples(self) -> bool:
+        """If it is measured on samples that no peer trains on."""
+        return self.curve.startswith(("test_", "backdoor")) or self.curve in (
+            "averaged_loss",
+            "averaged_accuracy",
+        )
+
+    @property
     def is_final(self) -> bool:
         return self.cost is None and self.round is None
 

@@ -293,9 +293,11 @@ def _selection(study: Study, part: Part, results: StudyResults) -> list[str]:
     """Sentences on how the step sizes of a part were selected."""
     seeds = results.selection_seeds.get(part.name)
     split = results.selection_split.get(part.name, TEST)
+    measure = parse_measure(part.select)
+    samples = f", on the {split} set" if measure.reads_samples else ""
     return [
         f"Step size: selected from {results.rates[part.name].replace(',', ', ')} "
-        f"for the {parse_measure(part.select).description(split)}, on the {split} set, with "
+        f"for the {measure.description(split)}{samples}, with "
         + (
             f"the seeds {seeds}, of which no value is shown."
             if seeds

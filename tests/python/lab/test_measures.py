@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from lab.curves import Curves
 from lab.errors import LabError
-from lab.measure import NEVER, parse_measure
+from lab.measure import METRICS, NEVER, parse_measure
 
 
 def curves(period: int = 1, every: int = 10, **values: list[float]) -> Curves:
@@ -42,6 +42,18 @@ def test_measure(text: str, value: float) -> None:
         seconds=[0, 0.5, 1],
     )
     assert parse_measure(text).value(run) == value
+
+
+def test_samples_are_read_by_losses_and_accuracies_alone() -> None:
+    reads = {text: parse_measure(text).reads_samples for text in METRICS}
+    assert [text for text, samples in reads.items() if not samples] == [
+        "train_loss",
+        "distance_to_optimum",
+        "averaged_distance_to_optimum",
+        "consensus_distance",
+    ]
+    assert parse_measure("rounds until test_accuracy 0.5").reads_samples
+    assert not parse_measure("bytes_sent until consensus_distance 0.5").reads_samples
 
 
 def test_a_curve_against_seconds_uses_the_times_of_each_peer() -> None:
