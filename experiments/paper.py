@@ -134,7 +134,7 @@ def run(study: Study, options: argparse.Namespace) -> int:
     print(
         text
         if is_variation(options)
-        else f"paper: {study.name}: {summarise(study, evaluate(study, results))}"
+        else f"paper: {study.name}: {summarise(evaluate(study, results))}"
     )
     return code
 

@@ -103,13 +103,22 @@ def rows_by_facet(claim: Claim, rows: list[ResultRow]) -> dict[str, dict[str, Re
     return facets
 
 
-def summarise(study: Study, claim_results: list[ClaimResult]) -> str:
+def by_conditions(
+    claim_results: list[ClaimResult],
+) -> tuple[list[ClaimResult], list[ClaimResult]]:
+    """Those under the conditions of the paper, and those beyond them."""
+    return (
+        [result for result in claim_results if not result.claim.beyond],
+        [result for result in claim_results if result.claim.beyond],
+    )
+
+
+def summarise(claim_results: list[ClaimResult]) -> str:
     """The verdicts of a study: of the paper's claims, and then of those under other conditions."""
-    own = [result for result in claim_results if not study.beyond(result.claim)]
-    beyond = [result for result in claim_results if study.beyond(result.claim)]
-    if not beyond or not own:
-        return summary_of(claim_results)
-    return f"{summary_of(own)}; beyond the paper's conditions, {summary_of(beyond)}"
+    own, beyond = by_conditions(claim_results)
+    texts = [summary_of(own)] if own else []
+    texts += [f"beyond the paper's conditions, {summary_of(beyond)}"] if beyond else []
+    return "; ".join(texts)
 
 
 def summary_of(claim_results: list[ClaimResult]) -> str:

@@ -12,6 +12,7 @@ from lab.claims import (
     HOLDS,
     OPEN,
     ClaimResult,
+    by_conditions,
     cases_of,
     evaluate,
     rows_by_facet,
@@ -66,7 +67,7 @@ def readme_section(study: Study, results: StudyResults, figure: str = "figure.sv
     """The results as Markdown: summary, claims, figure, and a table for each part."""
     claim_results = evaluate(study, results)
     blocks = [
-        f"**{_capital(summarise(study, claim_results))}.**",
+        f"**{_capital(summarise(claim_results))}.**",
         *claims_tables(study, results, claim_results),
         method(study, results),
         f"![{study.title}]({figure})",
@@ -92,18 +93,13 @@ def readme_section(study: Study, results: StudyResults, figure: str = "figure.sv
 def claims_tables(
     study: Study, results: StudyResults, claim_results: list[ClaimResult]
 ) -> list[str]:
-    """A table of the claims of the paper, and one for each kind of conditions beyond its own."""
-    by_conditions: dict[str, list[ClaimResult]] = {"": []}
-    for result in claim_results:
-        by_conditions.setdefault(study.beyond(result.claim), []).append(result)
-    blocks = []
-    for beyond, judged in by_conditions.items():
-        if beyond:
-            text = f"Beyond the conditions of the paper, so findings of ours: {beyond}."
-            blocks.append(_wrapped(text))
-        heading = "the claim under these conditions" if beyond else "claim of the paper"
-        if judged:
-            blocks.append(claims_table(study, results, judged, heading))
+    """A table of the claims of the paper, and one of those beyond its conditions."""
+    own, beyond = by_conditions(claim_results)
+    blocks = [claims_table(study, results, own, "claim of the paper")] if own else []
+    if beyond:
+        text = f"Beyond the conditions of the paper: {study.beyond}. These are findings of ours."
+        heading = "claim under other conditions"
+        blocks += [_wrapped(text), claims_table(study, results, beyond, heading)]
     return blocks
 
 
@@ -367,7 +363,7 @@ def index_table(studies: list[Study]) -> str:
     lines = ["| study | paper | claim | verdicts |", "|---|---|---|---|"]
     for study in studies:
         results = read_results(study.folder / "results.json")
-        summary = summarise(study, evaluate(study, results))
+        summary = summarise(evaluate(study, results))
         lines.append(
             f"| [{study.name}]({study.name}/README.md) | {study.source} | {study.claim} "
             f"| {summary} |"

@@ -34,8 +34,6 @@ class Part:
     full: bool = True  # if the full-size study has this part
     # The only varied axis, whose values are the columns of one table for each column of the part.
     across: str = ""
-    # In which way its conditions are not those of the paper: its claims are findings of ours.
-    beyond: str = ""
 
 
 @dataclass(frozen=True)
@@ -76,6 +74,7 @@ class Claim:
     # for a difference of one at most.
     breakdown: str = ""
     target: float = 0  # the value that a series reaches as long as it withstands the attackers
+    beyond: bool = False  # judged under other conditions than the paper's: Study.beyond
 
     def series_names(self) -> list[str]:
         """Every series in `order` or `close`."""
@@ -130,7 +129,8 @@ class Study:
     panels: tuple[Panel, ...]
     variants: tuple[str, ...]
     target: str = ""  # replaces {target} in measures
-    # Changes of the full-size study: config, axes, rates, target, variants (a file).
+    beyond: str = ""  # in which way the conditions of some claims are not those of the paper
+    # Changes of the full-size study: config, axes, rates, target, beyond, variants (a file).
     full: dict[str, Any] = field(default_factory=dict)
     variants_file: str = "study.toml"
 
@@ -152,10 +152,6 @@ class Study:
 
     def column(self, name: str) -> Column:
         return next(column for column in self.columns if column.name == name)
-
-    def beyond(self, claim: Claim) -> str:
-        """In which way a claim's conditions are not those of the paper; empty: they are."""
-        return self.part(self.column(claim.column).part).beyond
 
 
 def read_study(folder: Path) -> Study:
@@ -243,6 +239,7 @@ def full_size(study: Study) -> Study:
         parts=parts,
         columns=columns,
         target=target,
+        beyond=study.full.get("beyond", study.beyond),
         published=(),
         variants_file=study.full.get("variants", study.variants_file),
         claims=tuple(
@@ -361,6 +358,8 @@ def _check(study: Study) -> None:
             raise LabError(
                 f"part '{part.name}' has no facet '{facet}'; it has {', '.join(facet_names(part))}"
             )
+    if bool(study.beyond) != any(claim.beyond for claim in study.claims):
+        raise LabError("beyond: a study with claims beyond the paper's conditions says how")
     for claim in study.claims:
         if sum(map(bool, (claim.order, claim.close, claim.rank, claim.breakdown))) != 1 or (
             claim.close and not (claim.within or claim.times)

@@ -46,11 +46,13 @@ ParticipantFlooding::ParticipantFlooding(Exchange& exchange, Endpoint& endpoint,
 
 /// The first round in which news that is announced now has reached all. Rounds that this peer is
 /// about to leave out do not count: it may have agreed with a neighbour on the one that follows.
-Round ParticipantFlooding::in_time() const { return endpoint_.earliest_next() - 1 + notice_; }
+Round ParticipantFlooding::known_to_all_from() const {
+  return endpoint_.earliest_next() - 1 + notice_;
+}
 
 /// The first round in which a change that is announced now may take effect.
 Round ParticipantFlooding::next_free() const {
-  return (in_time() + notice_ - 1) / notice_ * notice_;
+  return (known_to_all_from() + notice_ - 1) / notice_ * notice_;
 }
 
 /// Whether the peer at the other end learns of a change from round `first` on in time: the link has
@@ -80,8 +82,10 @@ std::optional<Round> ParticipantFlooding::first_to_come(int peer) const {
 
 bool ParticipantFlooding::leave() {
   // The others wait for a peer that has asked for rows, and it knows no round that they are in.
-  if (follows_) return leaves_once_joined_ = true;
   const int self = endpoint_.peer();
+  if (follows_ && !leaves_once_joined_)
+    options_.message(fmt::format("peer {} leaves once it has joined", self));
+  if (follows_) return !std::exchange(leaves_once_joined_, true);
   const Round first = next_free();
   if (!takes_part(changes_.latest(self)) || !changes_.takes_part_at(self, now())) return false;
   const std::vector<int>& present = options_.changing->participants().at(now()).peers;
@@ -201,20 +205,20 @@ Status ParticipantFlooding::receive_news(const ChunkHeader& header) {
   if (version < known) return {};
   const bool active = link_(header.from).active;
   const bool in_step = active && is_in_step(header.from, first);
-  const bool comes_in_time = first >= (in_step ? endpoint_.earliest_next() : in_time());
+  const bool in_time = first >= (in_step ? endpoint_.earliest_next() : known_to_all_from());
   if (version == known) {
     // Both parts have made the same change theirs: where that is possible, in the earlier round.
     const Round own = changes_.latest_since(peer);
     if (own == 0 || first == own || (first > own && is_in_step(header.from, own))) return {};
-    if (first > own || !comes_in_time) {
+    if (first > own || !in_time) {
       if (active && endpoint_.view().present_since(header.from) < std::max(first, own))
         reset(header.from, first);
       return {};
     }
   }
   GOSSAMER_TRY_STATUS(link_states_.charge(header));
-  announce(peer, version, comes_in_time ? first : next_free());
-  if (!comes_in_time && active) reset(header.from, first);
+  announce(peer, version, in_time ? first : next_free());
+  if (!in_time && active) reset(header.from, first);
   return {};
 }
 
@@ -237,7 +241,9 @@ void ParticipantFlooding::end_following() {
 }
 
 void ParticipantFlooding::leave_if_asked() {
-  if (std::exchange(leaves_once_joined_, false)) leave();
+  if (std::exchange(leaves_once_joined_, false) && !leave())
+    options_.message(
+        fmt::format("peer {} does not leave: no other peer would stay", endpoint_.peer()));
 }
 
 Round ParticipantFlooding::first_agreeable(int partner, Round t) const {

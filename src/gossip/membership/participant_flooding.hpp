@@ -34,8 +34,9 @@ class ParticipantFlooding {
   std::optional<Round> first_to_come(int peer) const;
   /// Called when that has changed.
   std::function<void(int peer)> on_admitted = [](int) {};
-  /// This peer takes no part from a round to come on, and if it joins yet, from one after it has
-  /// joined. False: it takes no part, or leaves already, or no other participant would stay.
+  /// This peer takes no part from a round to come on; if it is still joining, from one after it has
+  /// joined. False: it takes no part, was asked to leave already, or no other participant would
+  /// stay.
   bool leave();
   /// This peer begins round t: makes links anew to neighbours that take the same change for one of
   /// another round, so that in round t they mix with other weights.
@@ -74,7 +75,7 @@ class ParticipantFlooding {
 
  private:
   Round now() const { return endpoint_.round(); }
-  Round in_time() const;
+  Round known_to_all_from() const;
   Round next_free() const;
   bool is_in_step(int peer, Round first) const;
   const ParticipantChanges* received_from(int partner) const;

@@ -56,6 +56,14 @@ Error for_others(Error error, const std::vector<int>& hosted) {
   return error;
 }
 
+std::string left_out_text(const std::vector<int>& hosted, gossip::Round left_out,
+                          gossip::Round rounds) {
+  return fmt::format(
+      "the run is not complete: peer {} was cut off from others, and left out {} of {} rounds to "
+      "go on in theirs",
+      fmt::join(hosted, ", "), left_out, rounds);
+}
+
 Error cannot_join(const Setup& setup) {
   return {ErrorKind::rejected,
           fmt::format("the network runs already, and no process can join it: {}",

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -30,6 +31,10 @@ Result<std::unique_ptr<topology::MixingSchedule>> all_pairs(int nodes);
 /// The error as other processes report it: trouble with the files of this machine is trouble of
 /// this peer.
 Error for_others(Error error, const std::vector<int>& hosted);
+
+/// What a process says of rounds that its peers left out: the run is not complete.
+std::string left_out_text(const std::vector<int>& hosted, gossip::Round left_out,
+                          gossip::Round rounds);
 
 /// The error of a process that finds a running network, in a run that no process can join.
 Error cannot_join(const Setup& setup);

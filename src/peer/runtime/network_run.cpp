@@ -7,6 +7,7 @@
 #include <csignal>
 #include <cstring>
 #include <string>
+#include <utility>
 
 #include "net/options.hpp"
 #include "peer/runtime/network_place.hpp"
@@ -290,6 +291,7 @@ Status NetworkRun::compute(std::function<Status()> work) {
 void NetworkRun::train(Start start) {
   if (start == Start::by_joining) host_->join(connected(pairs_));
   else host_->start(Host::Clock::real_time);
+  if (std::exchange(phase_, Phase::begun) == Phase::before_and_leaves) leave_for_good();
   network_->release_chunks();
   try {
     scheduler_.run();
@@ -312,15 +314,12 @@ Status NetworkRun::finish(bool began) {
     const Error& why = *host_->error();
     return why.kind == ErrorKind::join_timeout ? startup_.nobody_came(why) : Status(why);
   }
-  // A run with rounds that were left out is not complete. A peer that leaves completes none.
+  // A peer that leaves an open run has no complete run, and that is no error.
+  const bool left = !host_->error() && host_->end_metrics(0, std::nullopt).reason == kLeft;
   if (const gossip::Round left_out = host_->group().rounds_left_out();
-      left_out > 0 && !host_->error()) {
-    const std::string what = fmt::format(
-        "peer {} was cut off from others, and left out {} of {} rounds to go on in theirs",
-        fmt::join(request_.hosted, ", "), left_out, setup_.config.run.rounds);
-    if (host_->end_metrics(0, std::nullopt).reason == kLeft) request_.message(what);
-    else host_->fail({ErrorKind::lost_peer, "the run is not complete: " + what});
-  }
+      left_out > 0 && !host_->error() && !left)
+    host_->fail(
+        {ErrorKind::lost_peer, left_out_text(request_.hosted, left_out, setup_.config.run.rounds)});
   const HostView rows(*setup_.device, host_->parameter_rows());
   EndMetrics end = host_->end_metrics(gossip::seconds(scheduler_.now()), host_->error());
   end.refused = network_->refused();
@@ -362,6 +361,10 @@ void NetworkRun::on_signal(int signal) {
 /// The peer goes on until the round from which on the others know that it takes no part.
 void NetworkRun::leave_for_good() {
   const int peer = request_.hosted.front();
+  if (phase_ != Phase::begun) {
+    phase_ = Phase::before_and_leaves;
+    return request_.message(fmt::format("peer {} leaves once it has begun", peer));
+  }
   const bool leaves = !host_->error() && host_->group().engine(peer).membership().leave();
   if (!leaves)
     request_.message(fmt::format(

@@ -80,6 +80,8 @@ class NetworkRun {
  private:
   using Pairs = std::vector<std::pair<int, int>>;
   enum class Start { at_agreed_round, by_joining };
+  /// Whether its peers train, or join a network that does; and if leave_for_good() came before.
+  enum class Phase { before, before_and_leaves, begun };
 
   HostRequest host_request();
   Staging::Hooks staging_hooks();
@@ -111,6 +113,7 @@ class NetworkRun {
   Pairs pairs_;  ///< (hosted node, node of another process) that exchange rows
   SharedMemory* shared_memory_ = nullptr;  ///< of the rows, where neighbours may read it
   bool withdrawn_ = false;                 ///< the others continue without this process
+  Phase phase_ = Phase::before;
 
   // Destroyed in reverse order: the thread first, then the network, then the rows that both read,
   // then the buffers between the two.

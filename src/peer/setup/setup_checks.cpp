@@ -114,7 +114,7 @@ std::string explain(gossip::PolicyConflict conflict, const std::string& algorith
       algorithm);
 }
 
-/// What only the program says.
+/// Checks what only the program can say: its samples, its buffers and its state.
 Status check_program(const Setup& setup, const Workload& external) {
   const Config& config = setup.config;
   const WorkloadSpec& spec = external.spec();

@@ -178,10 +178,25 @@ def test_a_peer_that_was_cut_off_leaves_without_an_error(network: NetworkFactory
     processes[2].process.send_signal(signal.SIGCONT)
     processes[2].wait_for_message("3 peers are reachable")
     leave(processes[2])
-    assert "peer 2 was cut off from others, and left out " in processes[2].stderr
+    assert "the run is not complete" not in processes[2].stderr
     last = net.records(2)[-1]
     assert (last["reason"], last["message"]) == ("left", "")
     end(*processes[:2])
+
+
+@pytest.mark.parametrize("early", ["0", "2"], ids=["participant", "newcomer"])
+def test_a_process_that_waits_for_others_leaves_once_it_has_begun(
+    network: NetworkFactory, early: str
+) -> None:
+    net = opened(network, 3, "0-1", "net.join_timeout=60")
+    waiting = net.start(early)
+    waiting.wait_for_message("waiting for peer ")
+    waiting.process.send_signal(signal.SIGUSR1)
+    waiting.wait_for_message(f"peer {early} leaves once it has begun")
+    others = [net.start(peer) for peer in "01" if peer != early]
+    assert waiting.wait() == 0, waiting.stderr
+    assert net.records(int(early))[-1]["reason"] == "left"
+    end(*others)
 
 
 def test_the_last_participant_stays(network: NetworkFactory) -> None:

@@ -190,7 +190,7 @@ def test_each_facet_is_a_claim_and_all_of_them_share_the_level() -> None:
     bad = small_outcome("n = 2", a=near(20, 3), b=near(10, 2))
     both = evaluate(study, StudyResults(good.rows + bad.rows, good.rates))
     assert [(r.facet, r.status) for r in both] == [("n = 1", HOLDS), ("n = 2", FAILS)]
-    assert summarise(study, both) == "1 of 2 claims holds, 1 does not hold"
+    assert summarise(both) == "1 of 2 claims holds, 1 does not hold"
     alone = evaluate(study, good)[0]
     assert both[0].p == pytest.approx(2 * alone.p), "Holm's correction"
     across = Claim("n = 1 before n = 2", "rounds", order=("a @ n = 1", ["a @ n = 2", "b @ n = 1"]))
@@ -214,32 +214,28 @@ def test_claims_of_rank() -> None:
     )
     study = small_study(Claim("good ranks", "rounds", rank=("good", "bad")))
     (result,) = evaluate(study, ranked)
-    assert result.status == HOLDS and summarise(study, [result]) == "the claim holds"
+    assert result.status == HOLDS and summarise([result]) == "the claim holds"
     assert result.reason == "good ranks the series better than bad"
     turned = replace(study, claims=(replace(study.claims[0], rank=("bad", "good")),))
     assert statuses(turned, ranked) == [FAILS]
 
 
 def test_claims_beyond_the_conditions_of_the_paper_are_told_apart() -> None:
-    study = small_study(FIRST, Claim("b, then a", "harder", order=("b", "a")))
-    (part,) = study.parts
-    harder = replace(part, name="harder", beyond="unlike shards")
-    column = replace(study.columns[0], name="harder", part="harder")
-    study = replace(study, parts=(part, harder), columns=(*study.columns, column))
+    harder = Claim("b, then a", "rounds", order=("b", "a"), beyond=True)
+    study = replace(small_study(FIRST, harder), beyond="unlike shards")
     results = small_outcome(a=near(10), b=near(20, 2))
-    rows = tuple(
-        replace(row, part="harder", values={"harder": row.values["rounds"]}) for row in results.rows
-    )
-    both = StudyResults(results.rows + rows, {**results.rates, "harder": results.rates["runs"]})
-    found = evaluate(study, both)
+    found = evaluate(study, results)
     assert [result.status for result in found] == [HOLDS, FAILS]
-    assert summarise(study, found) == (
+    assert summarise(found) == (
         "the claim holds; beyond the paper's conditions, the claim does not hold"
     )
-    own, ours, table = claims_tables(study, both, found)
+    assert summarise(found[1:]) == "beyond the paper's conditions, the claim does not hold"
+    own, text, table = claims_tables(study, results, found)
     assert own.startswith("| claim of the paper |") and "| b, then a" not in own
-    assert ours == "Beyond the conditions of the paper, so findings of ours: unlike shards."
-    assert table.startswith("| the claim under these conditions |") and "| b, then a" in table
+    assert text == (
+        "Beyond the conditions of the paper: unlike shards. These are findings of ours."
+    )
+    assert table.startswith("| claim under other conditions |") and "| b, then a" in table
 
 
 def test_the_table_of_claims_has_estimate_interval_margin_and_p() -> None:
