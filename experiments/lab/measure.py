@@ -35,6 +35,13 @@ METRICS = {
     "consensus_distance": False,
     "backdoor_success": False,
 }
+ON_SAMPLES = (
+    "test_loss",
+    "test_accuracy",
+    "averaged_loss",
+    "averaged_accuracy",
+    "backdoor_success",
+)
 COSTS = ("rounds", "bytes_sent", "seconds", "epsilon")
 NEVER = float("inf")  # the cost of a target that a run does not reach
 
@@ -58,11 +65,8 @@ class Measure:
 
     @property
     def reads_samples(self) -> bool:
-        """If it is measured on samples that no peer trains on."""
-        return self.curve.startswith(("test_", "backdoor")) or self.curve in (
-            "averaged_loss",
-            "averaged_accuracy",
-        )
+        """If it is measured on test or validation samples."""
+        return self.curve in ON_SAMPLES
 
     @property
     def is_final(self) -> bool:
