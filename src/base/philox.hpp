@@ -48,7 +48,9 @@ enum class Purpose : std::uint32_t {
   validation = 18,     ///< samples that no peer trains on
   private_batch = 19,  ///< samples of a batch of private gradients; step = local step
   private_noise = 20,
-  shard_sizes = 21,  ///< which peer has which of unequal shards
+  shard_sizes = 21,   ///< which peer has which of unequal shards
+  directions = 22,    ///< in which low-rank messages begin: peer and step are an edge and a product
+  active_peers = 23,  ///< peers that hold models in a round of teleportation; step = round
   test = 1000,
 };
 

@@ -13,6 +13,7 @@
 #include "base/shared_memory.hpp"
 #include "gpu/cpu/codecs.hpp"
 #include "gpu/cpu/executor.hpp"
+#include "gpu/cpu/low_rank.hpp"
 #include "gpu/cpu/mix.hpp"
 #include "gpu/cpu/muon.hpp"
 #include "gpu/cpu/rows.hpp"

@@ -21,6 +21,7 @@
 #include <variant>
 
 #include "gpu/codec_requests.hpp"
+#include "gpu/low_rank_requests.hpp"
 #include "gpu/memory.hpp"
 #include "gpu/row_requests.hpp"
 #include "gpu/training.hpp"
@@ -36,6 +37,7 @@ using BasicRequests =
                  std::span<const DivideRequest<Real>>, std::span<const CopyRequest<Real>>,
                  std::span<const FillRequest<Real>>, std::span<const DistancesRequest<Real>>,
                  std::span<const OrderStatisticsRequest<Real>>,
+                 std::span<const ProjectRequest<Real>>, std::span<const AddProductRequest<Real>>,
                  std::span<const SketchRequest<Real>>, std::span<const RangeCheckRequest>,
                  std::span<const EncodeBf16Request>, std::span<const DecodeBf16Request>,
                  std::span<const EncodeInt8Request>, std::span<const DecodeInt8Request>,

@@ -11,6 +11,7 @@
 #include "base/check.hpp"
 #include "gpu/cuda/discovery.hpp"
 #include "gpu/cuda/kernels/codecs.hpp"
+#include "gpu/cuda/kernels/low_rank.hpp"
 #include "gpu/cuda/kernels/muon.hpp"
 #include "gpu/cuda/kernels/rows.hpp"
 #include "gpu/cuda/training/parts.hpp"
