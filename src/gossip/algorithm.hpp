@@ -14,6 +14,7 @@
 #include "gossip/codec.hpp"
 #include "gossip/link.hpp"
 #include "gossip/task.hpp"
+#include "gpu/low_rank_requests.hpp"
 #include "topology/mixing_matrix.hpp"
 
 namespace gossamer::gossip {
@@ -112,13 +113,19 @@ struct ExchangeVolume {
   std::uint64_t last = 0;
 };
 
-/// One algorithm with its parameters read. Immutable; shared by all nodes of a process.
+/// One algorithm with its parameters read. Immutable once the model is known (set_matrices); shared
+/// by all nodes of a process.
 class Algorithm {
  public:
   virtual ~Algorithm() = default;
   /// The rows of every node; row 0 is x.
   virtual std::vector<RowSpec> rows(const topology::MixingSchedule& schedule) const = 0;
   virtual AlgorithmRequirements requirements() const = 0;
+  /// The tensors of the model, which the lengths of rows and messages depend on where an algorithm
+  /// multiplies matrices. Before a row or a message is made.
+  virtual void set_matrices(std::vector<gpu::MatrixShape> /*matrices*/) {}
+  /// Whether it does. Then no model may be cut.
+  virtual bool multiplies_matrices() const { return false; }
   /// Local steps of a node in a round; if epochs_per_round() is not 0, that many passes over its
   /// own shard instead.
   virtual int steps_per_round() const = 0;
@@ -145,6 +152,13 @@ class Algorithm {
   virtual std::optional<double> largest_stable_step(double lowest) const {
     (void)lowest;
     return std::nullopt;
+  }
+  /// Whether the row of peer i is a model of the network after `rounds` rounds; otherwise it is of
+  /// an earlier round, and no metric counts it. `seed`: Node::seed().
+  virtual bool holds_model(int i, Round rounds, const topology::MixingSchedule& schedule,
+                           std::uint64_t seed) const {
+    (void)i, (void)rounds, (void)schedule, (void)seed;
+    return true;
   }
   /// The number of integers that node i keeps from round to round beside its rows (Node::counters);
   /// zero at the start.

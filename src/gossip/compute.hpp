@@ -164,6 +164,7 @@ class Compute final : public IdleWork {
       std::tuple<RowQueue<gpu::AxpyRequest<float>>, RowQueue<gpu::DifferenceRequest<float>>,
                  RowQueue<gpu::ScaleRequest<float>>, RowQueue<gpu::DivideRequest<float>>,
                  RowQueue<gpu::CopyRequest<float>>, RowQueue<gpu::FillRequest<float>>,
+                 RowQueue<gpu::ProjectRequest<float>>, RowQueue<gpu::AddProductRequest<float>>,
                  RowQueue<gpu::DistancesRequest<float>>,
                  RowQueue<gpu::OrderStatisticsRequest<float>>>;
 

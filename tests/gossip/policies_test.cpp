@@ -291,6 +291,10 @@ TEST_CASE("a policy refuses the algorithms whose guarantee it would break") {
        {{Policy::deadline, fixed_matrix},
         {Policy::stale, synchronous},
         {Policy::async, synchronous}}},
+      {"power_gossip",
+       {{Policy::deadline, fixed_matrix},
+        {Policy::stale, synchronous},
+        {Policy::async, synchronous}}},
   };
   const auto schedule = testing::schedule("ring", 8);
   for (const AlgorithmKind& kind : algorithms::catalog()) {

@@ -22,6 +22,14 @@
 
 namespace gossamer::gossip::testing {
 
+/// A row of `length` values as the tensors of a model: a matrix, if it is long enough, and a
+/// vector.
+inline std::vector<gpu::MatrixShape> tensors_of(std::size_t length) {
+  constexpr gpu::MatrixShape matrix{0, 6, 4};
+  if (length <= matrix.length()) return {{0, length, 1}};
+  return {matrix, {matrix.length(), 1, length - matrix.length()}};
+}
+
 class Network {
  public:
   static constexpr std::uint64_t kCodecSeed = 3;
@@ -376,6 +384,7 @@ inline Network& Network::run(const std::string& algorithm, const ParameterValues
   auto made = make_algorithm(algorithm, values);
   REQUIRE(made.ok());
   algorithm_ = std::move(made).value();
+  algorithm_->set_matrices(tensors_of(length_));
   faults.clear();
   refused.clear();
   overdue.clear();

@@ -69,9 +69,10 @@ def vectors(peer: int) -> dict[str, torch.Tensor]:
         {"algorithm.kind": "push_sum", "topology.kind": "exponential"},
         {"algorithm.kind": "async_push_sum", "algorithm.policy": "async"},
         {"algorithm.kind": "choco", "algorithm.consensus_rate": 0.5},
+        {"algorithm.kind": "power_gossip"},
         {"algorithm.kind": "allreduce", "run.rounds": 1},
     ],
-    ids=["complete", "ring", "push_sum", "async_push_sum", "choco", "allreduce"],
+    ids=["complete", "ring", "push_sum", "async_push_sum", "choco", "power_gossip", "allreduce"],
 )
 def test_given_tensors_end_at_their_mean(consensus: Consensus, settings: dict[str, object]) -> None:
     bound = 0.1 if "algorithm.policy" in settings else 1e-4

@@ -53,7 +53,9 @@ def equal(a: torch.nn.Module, b: torch.nn.Module) -> bool:
     return all(map(torch.equal, a.state_dict().values(), b.state_dict().values()))
 
 
-@pytest.mark.parametrize("kind", ["dpsgd", "gradient_tracking", "push_sum", "choco"])
+@pytest.mark.parametrize(
+    "kind", ["dpsgd", "gradient_tracking", "push_sum", "choco", "power_gossip"]
+)
 @pytest.mark.parametrize(
     "make",
     [

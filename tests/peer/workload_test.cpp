@@ -78,8 +78,8 @@ TEST_CASE("a caller's workload: trained with every algorithm that takes it, and 
   const Folder folder;
   for (const std::string kind :
        {"dpsgd", "gradient_tracking", "push_pull", "push_sum", "allreduce", "noloco", "d2", "extra",
-        "qg_momentum", "dmsgd", "decentlam", "choco", "sparseloco", "ad_psgd", "server",
-        "async_server", "fedavg"}) {
+        "qg_momentum", "dmsgd", "decentlam", "choco", "power_gossip", "sparseloco", "ad_psgd",
+        "server", "async_server", "fedavg"}) {
     CAPTURE(kind);
     Overrides overrides = kExternal + Overrides{"algorithm.kind=" + kind};
     if (kind == "noloco") overrides.emplace_back("topology.kind=random_matching");

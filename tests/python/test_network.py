@@ -133,6 +133,14 @@ def check_same_as_one_process(net: Network, groups: list[str]) -> None:
             "net.chunk_kib=4",
             "net.window=1",
         ),
+        (
+            "algorithm.kind=power_gossip",
+            "algorithm.products=2",
+            "model.kind=mlp",
+            "model.hidden=[200]",
+            "net.chunk_kib=4",
+            "net.window=1",
+        ),
         ("algorithm.kind=choco", "codec.kind=randk", "topology.kind=star", "codec.fraction=0.02"),
         ("algorithm.kind=choco", "codec.kind=sign", "topology.kind=complete", *SMALL["linear"]),
         *(

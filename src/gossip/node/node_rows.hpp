@@ -84,6 +84,11 @@ class NodeRows {
   auto copy(std::span<const float> from, std::span<float> to) {
     return exchange_.compute().copy({from.data(), to.data(), to.size()});
   }
+  /// Any other request that the batches of Compute take.
+  template <class Request>
+  auto run(const Request& request) {
+    return exchange_.compute().operate(request);
+  }
   /// y ← value
   auto fill(std::span<float> y, float value) {
     return exchange_.compute().fill({value, y.data(), y.size()});

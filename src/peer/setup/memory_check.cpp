@@ -88,7 +88,10 @@ std::size_t rows_of_node(const Setup& setup) {
 }  // namespace
 
 std::size_t memory_of_node(const Setup& setup) {
-  return rows_of_node(setup) * gpu::DeviceRows<float>::bytes(1, setup.parameters) +
+  std::size_t extras = 0;
+  for (const gossip::RowSpec& row : setup.algorithm->rows(*setup.schedule))
+    extras += gpu::DeviceRows<float>::bytes(row.mixed ? 2 : 1, row.extra);
+  return extras + rows_of_node(setup) * gpu::DeviceRows<float>::bytes(1, setup.parameters) +
          setup.workload->spec().workspace.own + coding_bytes(setup) + kept_bytes(setup) +
          attack_bytes(setup);
 }

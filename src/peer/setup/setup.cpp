@@ -31,6 +31,11 @@ Result<std::shared_ptr<Workload>> make_workload(const Setup& setup, const std::v
   GOSSAMER_TRY_STATUS(check_external(setup, external.get()));
   const gossip::AlgorithmRequirements needs = setup.algorithm->requirements();
   const bool recorded = external && external->spec().recorded;
+  if (config.model.split.is_on() && setup.algorithm->multiplies_matrices())
+    return invalid_error(fmt::format(
+        "split: '{}' multiplies the matrices of whole models; choose an algorithm that only mixes "
+        "(dpsgd, gradient_tracking), or set split.layers and split.parameters = 1",
+        config.algorithm.kind));
   if (config.model.split.is_on() && !recorded && (external || !needs.trainer))
     return invalid_error(
         external
@@ -146,6 +151,7 @@ Result<Setup> make_setup(Config config, LocalRank local_rank, std::shared_ptr<Wo
   setup.device_note = std::move(choice.note);
   GOSSAMER_TRY(setup.workload, make_workload(setup, hosted, std::move(workload), worker));
   setup.parameters = setup.workload->spec().parameters;
+  setup.algorithm->set_matrices(train::matrices_of(setup.workload->spec().blocks));
   if (worker.links != nullptr) setup.part = worker.part;
   GOSSAMER_TRY_STATUS(check_optimizer(setup));
   GOSSAMER_TRY_STATUS(check_data_weights(setup));

@@ -292,6 +292,22 @@ class Lowering {
 
 }  // namespace
 
+std::vector<gpu::MatrixShape> matrices_of(std::span<const ParameterBlock> blocks) {
+  std::vector<gpu::MatrixShape> matrices;
+  for (const ParameterBlock& block : blocks) {
+    if (block.length == 0) continue;
+    gpu::MatrixShape best{block.offset, block.length, 1};
+    std::size_t rows = 1;
+    for (const int extent : block.shape) {
+      rows *= static_cast<std::size_t>(extent);
+      const std::size_t columns = block.length / rows;
+      if (rows + columns < best.rows + best.columns) best = {block.offset, rows, columns};
+    }
+    matrices.push_back(best);
+  }
+  return matrices;
+}
+
 std::size_t ParameterLayout::add(ParameterBlock block) {
   block.offset = values();
   block.length = 1;

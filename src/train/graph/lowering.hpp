@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "gpu/low_rank_requests.hpp"
 #include "gpu/program.hpp"
 #include "train/graph/model_graph.hpp"
 
@@ -29,6 +30,10 @@ struct ParameterBlock {
   /// model's output, without activation.
   bool takes_samples = false, gives_outputs = false;
 };
+
+/// The blocks as matrices, for algorithms that multiply them: the dimensions of a tensor are
+/// divided into those of its rows and of its columns where the two products have the smallest sum.
+std::vector<gpu::MatrixShape> matrices_of(std::span<const ParameterBlock> blocks);
 
 /// The blocks of a row, one after the other.
 class ParameterLayout {

@@ -212,6 +212,7 @@ def test_a_model_file_is_shown_cut(gossamer: Path) -> None:
         (("split.layers=2", 'split.cuts=["1.dense","2.dense"]'), "2 names cut a model into 3"),
         (("split.layers=2", "privacy.clip=1", "privacy.noise_multiplier=1"), "private gradients"),
         (("split.layers=2", "algorithm.kind=consensus"), "'consensus' trains no model"),
+        (("split.parameters=2", "algorithm.kind=power_gossip"), "multiplies the matrices of whole"),
         (
             ("split.layers=2", "sim.latency_file=/none.txt"),
             "sim.latency_file: a table has no links",
