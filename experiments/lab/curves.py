@@ -75,9 +75,9 @@ class Curves:
 
         At every time at which a peer logs, the value is the mean over the peers of their last
         logged values, because asynchronous peers reach a round at different times. A curve that
-        is not per peer has the mean time of the peers in each round.
+        is not per peer, or that some peers lack, has the mean time of the peers in each round.
         """
-        if name not in self.peers:
+        if name not in self.peers or np.isnan(self.peers[name]).any():
             return self.values["seconds"], self.values[name]
         changes = np.diff(self.peers[name], axis=1, prepend=0)
         order = np.argsort(self.peers["seconds"], axis=None, kind="stable")
@@ -130,18 +130,47 @@ def read_curves(folder: Path) -> Curves:
         ).T
         for name in PER_PEER
     }
-    values = {name: rows.mean(axis=0) for name, rows in peers.items()}
+    current = np.array(
+        [
+            [
+                record.get("current", True)
+                for record in sorted(per_round[t], key=_peer)
+                if record["peer"] not in hostile
+            ]
+            for t in rounds
+        ],
+        dtype=bool,
+    ).T
+    values = {name: _mean(name, rows, current) for name, rows in peers.items()}
     values["epsilon"] = peers["epsilon"].max(axis=0)  # the guarantee for everybody
     values["steps"] = np.array(rounds) * _steps_per_round(header)
     for name in NETWORK:
         values[name] = np.array([_number(network.get(t, {}).get(name)) for t in rounds])
-    sketched = not network and all("sketch" in record for t in rounds for record in per_round[t])
+    sketched = not network and all(
+        "sketch" in record for t in rounds for record in per_round[t] if record.get("current", True)
+    )
     if sketched:
         values["consensus_distance"] = np.array(
-            [consensus_from_sketches(per_round[t]) for t in rounds]
+            [
+                consensus_from_sketches([r for r in per_round[t] if r.get("current", True)])
+                for t in rounds
+            ]
         )
     sent = np.array([server_bytes[server] for server in sorted(server_bytes)])
     return Curves(np.array(rounds), values, header["topology"], sketched, peers, sent)
+
+
+def _mean(name: str, rows: np.ndarray, current: np.ndarray) -> np.ndarray:
+    """The mean over the peers; of a test metric, over those with a current model.
+
+    Where some have none, a peer without a train loss has taken no steps since its last record.
+    """
+    mask = np.zeros(rows.shape, dtype=bool)
+    if name in ("test_loss", "test_accuracy"):
+        mask = ~current
+    elif name == "train_loss" and not current.all():
+        mask = np.isnan(rows)
+    return np.ma.array(rows, mask=mask).mean(axis=0).filled(np.nan)
 
 
 def _steps_per_round(header: Record) -> float:

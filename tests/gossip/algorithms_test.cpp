@@ -51,6 +51,7 @@ TEST_CASE(
     const ParameterValues values = small_rows(kind, 37);
     auto made = kind.make(values);
     REQUIRE(made.ok());
+    (*made)->set_matrices(tensors_of(37));
     const char* const graph = fitting(**made);
     const std::vector<RowSpec> rows = (*made)->rows(*schedule(graph, 6));
     REQUIRE_FALSE(rows.empty());
@@ -88,8 +89,11 @@ TEST_CASE(
       }
     }
     const std::uint64_t words_at_parting =
-        by_the_clock ? 2 * 6 : 0;  // one each way, on the edges of the ring
-    CHECK(whole.values_sent == predicted + words_at_parting);
+        by_the_clock ? 2 * 6 : 0;      // one each way, on the edges of the ring
+    if (kind.name == "teleportation")  // it declares the expectation
+      CHECK(static_cast<double>(whole.values_sent) ==
+            doctest::Approx(static_cast<double>(predicted)).epsilon(0.3));
+    else CHECK(whole.values_sent == predicted + words_at_parting);
   }
 }
 
@@ -338,7 +342,7 @@ TEST_CASE("an unknown algorithm is refused with the list") {
         "algorithm.kind: unknown algorithm 'dpgsd'; there are: ad_psgd, allreduce, async_push_sum, "
         "async_server, centralized, choco, "
         "consensus, d2, decentlam, diloco, dmsgd, dpsgd, extra, fedavg, gradient_tracking, noloco, "
-        "push_pull, push_sum, "
+        "power_gossip, push_pull, push_sum, "
         "qg_momentum, "
-        "relay_sgd, server, sparseloco");
+        "relay_sgd, server, sparseloco, teleportation");
 }

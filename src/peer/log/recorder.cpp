@@ -212,7 +212,9 @@ Status Recorder::round(const RoundMetrics& metrics) {
   record["train_seconds"] = metrics.times.train_seconds;
   record["wait_seconds"] = metrics.times.wait_seconds;
   if (!is_server) record["mix_seconds"] = metrics.mix_seconds;
-  if (!is_server && records_sketch())
+  const bool current = setup_.is_current(metrics.peer, metrics.round);
+  if (!current) record["current"] = false;
+  if (!is_server && current && records_sketch())
     if (std::string encoded = sketch_of(setup_, metrics.row); !encoded.empty())
       record["sketch"] = std::move(encoded);
   if (!is_server) add_privacy(metrics, record);
@@ -304,7 +306,8 @@ Status Recorder::deviations(const DeviationMetrics& metrics) {
 }
 
 Status Recorder::network_record(gossip::Round round, const Snapshot& snapshot) {
-  const std::vector<int> peers = honest_peers(setup_, setup_.counted_workers(round));
+  std::vector<int> peers = honest_peers(setup_, setup_.counted_workers(round));
+  std::erase_if(peers, [&](int peer) { return !setup_.is_current(peer, round); });
   RowViews rows;
   for (const int peer : peers) rows.emplace_back(snapshot.rows[static_cast<std::size_t>(peer)]);
   const NetworkMetrics metrics = network_metrics(setup_, rows);
@@ -316,7 +319,7 @@ Status Recorder::network_record(gossip::Round round, const Snapshot& snapshot) {
   record["averaged_accuracy"] = finite_or_null(metrics.averaged.accuracy);
   record["distance_to_optimum"] = finite_or_null(metrics.distance_to_optimum);
   record["averaged_distance_to_optimum"] = finite_or_null(metrics.averaged_distance_to_optimum);
-  // Null for an honest peer that takes no part.
+  // Null for an honest peer that takes no part, or has no current model.
   std::vector<Json> distances(workers());
   for (std::size_t k = 0; k < peers.size(); ++k)
     distances[static_cast<std::size_t>(peers[k])] = finite_or_null(metrics.distance.by_peer[k]);

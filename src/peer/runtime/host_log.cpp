@@ -95,7 +95,8 @@ gossip::task<void> HostLog::record(gossip::PeerEngine& engine) {
   metrics.staleness = counted.staleness;
   before.staleness = {};
   metrics.test = {kNone, kNone};
-  bool evaluated = setup_.workload->spec().evaluates && setup_.holds_model(node.id());
+  bool evaluated = setup_.workload->spec().evaluates && setup_.holds_model(node.id()) &&
+                   setup_.is_current(node.id(), metrics.round);
   if (evaluated) {
     const auto evaluation = co_await node.evaluate();
     evaluated = evaluation.has_value();

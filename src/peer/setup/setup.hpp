@@ -70,6 +70,11 @@ struct Setup {
   /// Whether the node's row is a whole model, which is evaluated and saved. With several servers,
   /// each has only a part of the model.
   bool holds_model(int node) const { return !is_server(node) || servers() == 1; }
+  /// Whether the node's row is a model of the network after `rounds` rounds, and not of an earlier
+  /// round: metrics count it.
+  bool is_current(int node, gossip::Round rounds) const {
+    return is_server(node) || algorithm->holds_model(node, rounds, *schedule, config.run.seed);
+  }
   /// Local steps of a peer in a round in which it takes part.
   std::uint64_t steps_per_round(int peer) const;
   /// Virtual time of a local step of a peer that is not slow, in milliseconds; 0 with sim.probe,
