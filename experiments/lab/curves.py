@@ -161,12 +161,12 @@ def read_curves(folder: Path) -> Curves:
 
 
 def _mean(name: str, rows: np.ndarray, current: np.ndarray) -> np.ndarray:
-    """The mean over the peers; of a test metric, over those with a current model.
+    """The mean over the peers; of a test metric and the time, over those with a current model.
 
     Where some have none, a peer without a train loss has taken no steps since its last record.
     """
     mask = np.zeros(rows.shape, dtype=bool)
-    if name in ("test_loss", "test_accuracy"):
+    if name in ("test_loss", "test_accuracy", "seconds"):
         mask = ~current
     elif name == "train_loss" and not current.all():
         mask = np.isnan(rows)

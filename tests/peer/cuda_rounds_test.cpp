@@ -1,5 +1,6 @@
 // Rounds and several devices of whole runs on emulated GPUs: what a round asks of the host, and the
 // bits of peers on two and three GPUs.
+#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -39,14 +40,16 @@ emulation::Counts asked_by_rounds(const Overrides& overrides, int gpus = 1) {
 
 /// Checks that the host never waited, captured no graph, and downloaded no byte. If peers end their
 /// rounds independently, the number of waits at the end differs between runs, and is only checked
-/// to be smaller than the number of rounds.
+/// to be smaller than the number of rounds. Where the peers that train are drawn in each round, a
+/// set of them that is new has a graph of its own.
 void check_rounds_stay_on_the_gpu(const Overrides& overrides, int gpus = 1) {
   CAPTURE(gpus);
   const emulation::Counts asked = asked_by_rounds(overrides, gpus);
   const bool end_together =
       make_setup(configured(kDigits + overrides)).value().algorithm->requirements().lockstep;
   CHECK(std::abs(static_cast<std::int64_t>(asked.synchronisations)) < (end_together ? 1 : 20));
-  CHECK(asked.captures == 0);
+  const bool drawn = std::ranges::count(overrides, "algorithm.kind=teleportation") > 0;
+  CHECK(asked.captures <= (drawn ? 20 : 0));
   CHECK(asked.bytes_down == 0);
 }
 

@@ -133,6 +133,7 @@ def check_same_as_one_process(net: Network, groups: list[str]) -> None:
             "net.chunk_kib=4",
             "net.window=1",
         ),
+        ("algorithm.kind=teleportation", "algorithm.active=2", "algorithm.graph=ring"),
         (
             "algorithm.kind=power_gossip",
             "algorithm.products=2",

@@ -1,4 +1,4 @@
-// PowerGossip: D-PSGD whose messages are products of the model's matrices with single vectors. The
+// PowerGossip: D-PSGD with messages that are products of the model's matrices and vectors. The
 // two ends of an edge multiply their matrices M by a common unit vector v, and exchange M v; the
 // difference of the two products is that of the matrices times v, and each end moves along its part
 // in that direction, W[i,j] (M_j v − M_i v) vᵀ. The difference of the products, normalised, is the

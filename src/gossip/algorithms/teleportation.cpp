@@ -1,21 +1,26 @@
 // Teleportation: k models wander over n peers. In each round the k peers that hold a model train
 // it, the models are mixed on a graph of k places, and the mixed models go to k peers that are
 // drawn anew. So the mixing is that of a small graph, however many peers there are, and the data of
-// all of them are used.
+// all of them are used. The optimizer's state stays with the peer.
 //
 // The peers of round t + 1 receive what those of round t send, so fetching and mixing are one
 // exchange: the new holder of place b is sent the models of all places a with W[b,a] > 0. After the
 // last round the holders give their models to the peers that have none, so that every peer ends
 // with a model of the last round.
+//
+// A peer without a model learns nothing of the rounds that pass. It waits for the next model that
+// it is sent, and then ends the rounds before at once: a peer that went ahead instead would be in
+// the last round before the others have begun.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <map>
 #include <numeric>
 #include <optional>
 
 #include "base/philox.hpp"
 #include "gossip/node/node.hpp"
-#include "gossip/row_slice.hpp"
 
 namespace gossamer::gossip::algorithms::teleportation {
 namespace {
@@ -31,16 +36,20 @@ enum Row { kX, kBase, kTheirs, kNext };
 
 /// Peers by place that hold the models in round t.
 std::vector<int> holders(int peers, int active, std::uint64_t seed, Round t) {
-  std::vector<int> order(static_cast<std::size_t>(peers));
-  std::iota(order.begin(), order.end(), 0);
+  std::map<int, int> moved;  // of the shuffled peers 0 … peers − 1, those that are not in place
+  const auto at = [&moved](int index) {
+    const auto found = moved.find(index);
+    return found == moved.end() ? index : found->second;
+  };
+  std::vector<int> chosen;
   RandomStream random(seed, kNoPeer, Purpose::active_peers, t);
   for (int place = 0; place < active; ++place) {
-    const auto chosen = static_cast<int>(random.below(static_cast<std::uint32_t>(peers - place)));
-    std::swap(order[static_cast<std::size_t>(place)],
-              order[static_cast<std::size_t>(place + chosen)]);
+    const auto left = static_cast<std::uint32_t>(peers - place);
+    const int other = place + static_cast<int>(random.below(left));
+    chosen.push_back(at(other));
+    moved[other] = at(place);
   }
-  order.resize(static_cast<std::size_t>(active));
-  return order;
+  return chosen;
 }
 
 std::optional<int> place_of(int peer, const std::vector<int>& holders) {
@@ -106,12 +115,15 @@ class Teleportation final : public Algorithm {
   task<void> round(Node& node, Round t) const override {
     const std::vector<int> now = holders_of(node, t), next = holders_of(node, t + 1);
     const std::shared_ptr<const topology::MixingMatrix> w = places_->at(t);
-    if (const auto mine = place_of(node.id(), now)) {
+    const auto mine = place_of(node.id(), now), place = place_of(node.id(), next);
+    if (mine) {
       node.set_rate_step(t * static_cast<std::uint64_t>(steps_));
       co_await node.local_steps(node.x(), steps_);
       send(node, t, *mine, next, *w);
+    } else {
+      while (!node.peek_any(kX) && !node.peek_any(kBase)) co_await node.wait_event();
     }
-    if (const auto place = place_of(node.id(), next)) co_await receive(node, t, *place, now, *w);
+    if (place) co_await receive(node, t, *place, now, *w);
     node.counters()[0] = t + 1;
   }
 
@@ -194,7 +206,7 @@ AlgorithmKind descriptor() {
       .name = "teleportation",
       .summary =
           "Teleportation: k models, mixed on a small graph, wander over the peers; any peer may "
-          "send to any other, whatever the topology",
+          "send to any other, on every topology",
       .source = "Takezawa and Stich 2025, Alg. 1",
       .parameters = parameters.specs(),
       .make = [](const ParameterValues& values) -> Result<std::unique_ptr<Algorithm>> {

@@ -225,13 +225,13 @@ Status Recorder::round(const RoundMetrics& metrics) {
   }
   GOSSAMER_TRY_STATUS(write(record));
   if (!hosts_all()) on_progress(record);
-  if (is_server || !hosts_all()) return {};
+  if (is_server || !hosts_all() || !current) return {};
 
   const auto [found, is_new] = snapshots_.try_emplace(metrics.round);
   Snapshot& snapshot = found->second;
   if (is_new) {
     snapshot.rows.resize(workers());
-    snapshot.due = setup_.counted_workers(metrics.round).size();
+    snapshot.due = current_workers(setup_, metrics.round).size();
   }
   snapshot.rows[index].resize(metrics.row.size());
   setup_.device->download(snapshot.rows[index].data(), metrics.row.data(),
@@ -306,8 +306,8 @@ Status Recorder::deviations(const DeviationMetrics& metrics) {
 }
 
 Status Recorder::network_record(gossip::Round round, const Snapshot& snapshot) {
-  std::vector<int> peers = honest_peers(setup_, setup_.counted_workers(round));
-  std::erase_if(peers, [&](int peer) { return !setup_.is_current(peer, round); });
+  const std::vector<int> peers = honest_peers(setup_, current_workers(setup_, round));
+  if (peers.empty()) return {};  // only hostile peers have a model of this round
   RowViews rows;
   for (const int peer : peers) rows.emplace_back(snapshot.rows[static_cast<std::size_t>(peer)]);
   const NetworkMetrics metrics = network_metrics(setup_, rows);

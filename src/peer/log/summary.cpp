@@ -95,6 +95,12 @@ std::vector<int> honest_peers(const Setup& setup, const std::vector<int>& nodes)
   return honest;
 }
 
+std::vector<int> current_workers(const Setup& setup, gossip::Round rounds) {
+  std::vector<int> current = setup.counted_workers(rounds);
+  std::erase_if(current, [&](int peer) { return !setup.is_current(peer, rounds); });
+  return current;
+}
+
 std::vector<int> present_workers(const Setup& setup, gossip::Round rounds,
                                  const std::vector<int>& lost) {
   return without(setup.counted_workers(rounds), lost);
@@ -125,13 +131,22 @@ std::string deviations_text(const Json& deviations) {
                      deviations["rows"].get<std::uint64_t>(), largest, most);
 }
 
+/// The honest peers that have a model of the last round.
+std::vector<int> summarised_peers(const Setup& setup, const RunTotals& totals,
+                                  const std::vector<int>& present) {
+  std::vector<int> current =
+      honest_peers(setup, without(current_workers(setup, totals.rounds), totals.lost_peers));
+  // If only hostile peers have one, they have given it to the others.
+  return current.empty() ? honest_peers(setup, present) : current;
+}
+
 }  // namespace
 
 Json make_summary(const Setup& setup, const RunTotals& totals, const RowViews& all_rows) {
   const std::vector<int> all = without(without(first_ids(setup.workers()), totals.lost_peers),
                                        totals.unseen_peers),
                          present = present_workers(setup, totals.rounds, totals.lost_peers),
-                         honest = honest_peers(setup, present);
+                         honest = summarised_peers(setup, totals, present);
   std::vector<std::string> hashes;
   for (std::span<const float> row : values_of(all_rows, all, present))
     hashes.push_back(hash_hex(row));
@@ -168,7 +183,11 @@ Json make_summary(const Setup& setup, const RunTotals& totals, const RowViews& a
   summary["topology"] = topology_json(setup);
   summary["config"] = config_json(setup.config);
   Json& final = summary["final"];
-  final["train_loss"] = mean_and_range(values_of(totals.train_losses, all, honest));
+  // Of peers that have just been given a model, some may never have trained.
+  std::vector<double> train_losses = values_of(totals.train_losses, all, honest);
+  if (current_workers(setup, totals.rounds) != setup.counted_workers(totals.rounds))
+    std::erase_if(train_losses, [](double loss) { return !std::isfinite(loss); });
+  final["train_loss"] = mean_and_range(train_losses);
   final["test_loss"] = mean_and_range(losses);
   final["test_accuracy"] = mean_and_range(accuracies);
   final["averaged_accuracy"] = finite_or_null(metrics.averaged.accuracy);

@@ -50,6 +50,10 @@ struct RunTotals {
 /// Those of `nodes` that are workers and not hostile, in their order.
 std::vector<int> honest_peers(const Setup& setup, const std::vector<int>& nodes);
 
+/// The workers that took part in the last of `rounds` rounds and have a model of it
+/// (Setup::is_current), ascending: metrics are about them.
+std::vector<int> current_workers(const Setup& setup, gossip::Round rounds);
+
 /// The workers that are not lost and took part in the last of `rounds` rounds, ascending: the
 /// summary is about them.
 std::vector<int> present_workers(const Setup& setup, gossip::Round rounds,

@@ -184,6 +184,20 @@ Status part_pages(net::NetOptions& options, const LocalRank& local_rank) {
   return {};
 }
 
+/// A process whose peers wait for a model is many rounds behind the others, so the newest
+/// checkpoints of the processes would hardly ever have a round in common.
+Status check_network_checkpoints(const Setup& setup) {
+  if (setup.config.checkpoint.every == 0) return {};
+  for (int peer = 0; peer < setup.workers(); ++peer)
+    if (!setup.is_current(peer, 0))
+      return invalid_error(fmt::format(
+          "checkpoint.every: with '{}' most peers wait in earlier rounds, and a network "
+          "keeps no round that all have; set checkpoint.every = 0, or run it in one "
+          "process (gossamer run)",
+          setup.config.algorithm.kind));
+  return {};
+}
+
 }  // namespace
 
 Result<Setup> make_network_setup(Config config, const std::vector<int>& hosted,
@@ -195,7 +209,9 @@ Result<Setup> make_network_setup(Config config, const std::vector<int>& hosted,
   const LocalRank local_rank = find_local_rank(hosted, config.run.peers, config.net, environment);
   GOSSAMER_TRY_STATUS(check_network_attack(config));
   GOSSAMER_TRY_STATUS(part_pages(config.net, local_rank));
-  return make_setup(std::move(config), local_rank, std::move(workload), worker);
+  GOSSAMER_TRY(Setup setup, make_setup(std::move(config), local_rank, std::move(workload), worker));
+  GOSSAMER_TRY_STATUS(check_network_checkpoints(setup));
+  return setup;
 }
 
 }  // namespace gossamer::peer

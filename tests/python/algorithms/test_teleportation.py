@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import json
+import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
 from iteration_test_util import check_iteration
+from lab.curves import read_curves
 from philox_reference import philox
 from softmax_problem import PEERS, RATE, Problem, Rows
 
@@ -20,7 +23,7 @@ def problem(gossamer: Path, tmp_path_factory: pytest.TempPathFactory) -> Problem
 @pytest.mark.parametrize(("graph", "active"), [("ring", 3), ("one_peer_exponential", 4)])
 def test_teleportation(problem: Problem, graph: str, active: int) -> None:
     """Takezawa and Stich 2025: models go from place to place of a small graph, and from holder to
-    holder, who are drawn anew in each round."""
+    holder. These are drawn anew in each round."""
     rounds, x = 200, problem.start
     random = [iter(philox(3, 0xFFFFFFFF, 23, t, 32).tolist()) for t in range(rounds + 1)]
 
@@ -63,3 +66,46 @@ def test_teleportation(problem: Problem, graph: str, active: int) -> None:
         f"algorithm.active={active}",
         f"algorithm.graph={graph}",
     )
+
+
+def test_metrics_are_of_the_models(problem: Problem) -> None:
+    """A record says where a peer has no model of its round; means and the summary leave it out."""
+    problem.run("teleportation", "ring", 7, "algorithm.active=2", "log.every=1")
+    records = [json.loads(line) for line in (problem.out / "log-0.jsonl").read_text().splitlines()]
+    rounds = [record for record in records if record["record"] == "round"]
+    assert len(rounds) == 8 * PEERS
+    for t in range(8):
+        of_round = [record for record in rounds if record["round"] == t]
+        current = [record for record in of_round if record.get("current", True)]
+        assert len(current) == 2
+        assert all(record["test_loss"] is not None for record in current)
+        assert all(r["test_loss"] is None for r in of_round if r not in current)
+    networks = [record for record in records if record["record"] == "network"]
+    assert [record["round"] for record in networks] == list(range(8))
+    last = [r["test_loss"] for r in rounds if r["round"] == 7 and r.get("current", True)]
+    summary = json.loads((problem.out / "summary.json").read_text())
+    assert summary["final"]["test_loss"]["mean"] == pytest.approx(np.mean(last))
+    curves = read_curves(problem.out)
+    assert curves.values["test_loss"][-1] == pytest.approx(np.mean(last))
+
+
+def test_a_round_of_hostile_models_alone_has_no_network_record(problem: Problem) -> None:
+    attack = ("attack.peers=[0]", "attack.kind=label_flip", "algorithm.active=1", "log.every=1")
+    problem.run("teleportation", "ring", 30, *attack)
+    text = (problem.out / "log-0.jsonl").read_text()
+    held = [json.loads(line) for line in text.splitlines()]
+    networks = {record["round"] for record in held if record["record"] == "network"}
+    hostile = {
+        record["round"]
+        for record in held
+        if record["record"] == "round" and record["peer"] == 0 and record.get("current", True)
+    }
+    assert hostile and networks == set(range(31)) - hostile
+
+
+def test_a_network_keeps_no_checkpoints(problem: Problem) -> None:
+    command = problem.command("teleportation", "ring", 5, "checkpoint.every=1", "net.insecure=true")
+    command.remove("--json")
+    command[1:2] = ["peer", "--id", "0"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 2 and "checkpoint.every: with 'teleportation'" in done.stderr
