@@ -66,6 +66,10 @@ def parse_constants(texts: list[str]) -> dict[str, str]:
     return constants
 
 
+# Settings that name a file: where the file lies beside the variants' file, that one is meant.
+PATH_KEYS = {"topology.path", "data.path", "model.file", "sim.latency_file", "sim.bandwidth_file"}
+
+
 def read_variants(path: Path) -> Variants:
     """The groups of settings under [variants], in the file's order. Ignores other tables."""
     try:
@@ -85,6 +89,10 @@ def read_variants(path: Path) -> Variants:
                 f'{path}: variant {name}: its settings are written as "section.key" = value'
             )
         variants[name] = {key: setting_text(value) for key, value in settings.items()}
+        for key in PATH_KEYS & variants[name].keys():
+            beside = path.parent / variants[name][key]
+            if beside.exists():
+                variants[name][key] = str(beside)
     return variants
 
 

@@ -72,6 +72,8 @@ def _curves(
             & (x <= (panel.xlim or [np.inf])[-1]),
             condition.runs[0].curves.period,
         )
+        if len(shown) == 0:  # as the distance from consensus of a series that is always there
+            continue
         style = {**styles[series], "markersize": 3.6}
         axes.fill_between(
             x[shown], low[shown], high[shown], color=style["color"], alpha=0.15, linewidth=0
@@ -94,12 +96,12 @@ def _curves(
 
 
 def _downsample(shown: np.ndarray, period: int) -> np.ndarray:
-    """About _MAX_POINTS of the indices to show, including the last; limits the file size.
+    """At most _MAX_POINTS of the indices to show, including the last; limits the file size.
 
     The points fall on every round of the graph's period.
     """
     indices = np.flatnonzero(shown)
-    step = max(1, len(indices) // _MAX_POINTS)
+    step = max(1, math.ceil(len(indices) / _MAX_POINTS))
     while math.gcd(step, period) > 1:
         step += 1
     return indices[::-step][::-1]
@@ -291,4 +293,8 @@ def _format_axes(axes: Axes, panel: Panel) -> None:
         ("y", axes.yaxis, axes.get_ylabel()),
     ):
         if "accuracy" in label and which not in panel.log:
-            axis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:.0f} %"))
+            low, high = axis.get_view_interval()
+            digits = 0 if high - low > 0.04 else 1
+            axis.set_major_formatter(
+                FuncFormatter(lambda value, _, digits=digits: f"{100 * value:.{digits}f} %")
+            )
