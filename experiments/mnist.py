@@ -14,6 +14,7 @@ import sys
 import urllib.error
 import urllib.request
 from dataclasses import dataclass
+from http.client import HTTPException
 from pathlib import Path
 
 MIRRORS = (
@@ -62,7 +63,7 @@ def fetch(file: RemoteFile, mirrors: tuple[str, ...]) -> bytes:
         try:
             with urllib.request.urlopen(url, timeout=30) as answer:  # noqa: S310: checked below
                 data = answer.read(file.size + 1)
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, HTTPException) as error:
             reason = error.reason if isinstance(error, urllib.error.URLError) else error
             tried.append(f"{url}: {reason}")
             continue

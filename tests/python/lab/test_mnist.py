@@ -1,4 +1,4 @@
-"""Fetching MNIST: right files are kept, and no other ones, whatever a mirror sends."""
+"""Fetching MNIST: right files are kept, and no other ones."""
 
 import hashlib
 from pathlib import Path
