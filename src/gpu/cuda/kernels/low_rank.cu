@@ -125,6 +125,23 @@ __global__ void __launch_bounds__(kLowRankThreads)
   }
 }
 
+/// launch_chunks() for tasks of very different lengths, a tensor each: those that are alike are
+/// launched together, because each launch has as many blocks for every task as its longest takes.
+template <class Task>
+void launch_alike(StreamContext& context, void (*kernel)(const Task*, unsigned),
+                  std::vector<Task>& tasks, std::size_t chunk) {
+  std::sort(tasks.begin(), tasks.end(),
+            [](const Task& a, const Task& b) { return a.length > b.length; });
+  for (auto first = tasks.begin(); first != tasks.end();) {
+    const std::size_t shortest = first->length / 4;
+    const auto last = std::find_if(first, tasks.end(), [&](const Task& task) {
+      return task.length < shortest && first->length > chunk;
+    });
+    launch_chunks<Task>(context, kernel, std::span(first, last), chunk, kLowRankThreads);
+    first = last;
+  }
+}
+
 }  // namespace
 
 template <class Real>
@@ -146,10 +163,8 @@ void enqueue(StreamContext& context, std::span<const ProjectRequest<Real>> reque
         });
   launch_chunks<DirectionTask<Real>>(context, normalise_kernel<Real>, directions, longest,
                                      kLowRankThreads);
-  launch_chunks<ProductTask<Real>>(context, right_kernel<Real>, right, kLowRankThreads / kLanes,
-                                   kLowRankThreads);
-  launch_chunks<ProductTask<Real>>(context, left_kernel<Real>, left, kLowRankThreads,
-                                   kLowRankThreads);
+  launch_alike(context, right_kernel<Real>, right, kLowRankThreads / kLanes);
+  launch_alike(context, left_kernel<Real>, left, kLowRankThreads);
 }
 
 template <class Real>
@@ -166,7 +181,7 @@ void enqueue(StreamContext& context, std::span<const AddProductRequest<Real>> re
                            shape.columns, shape.length(), r.left, reversed,
                            reversed ? -r.factor : r.factor});
         });
-  launch_chunks<AddTask<Real>>(context, add_kernel<Real>, tasks, kAddChunk, kLowRankThreads);
+  launch_alike(context, add_kernel<Real>, tasks, kAddChunk);
 }
 
 template void enqueue(StreamContext&, std::span<const ProjectRequest<float>>);
