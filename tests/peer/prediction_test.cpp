@@ -323,7 +323,7 @@ TEST_CASE("a step that a lazy W would make much larger is warned of") {
 TEST_CASE("bytes that are not predicted have a reason") {
   for (const Overrides& overrides :
        {Overrides{"algorithm.kind=allreduce"}, Overrides{"topology.kind=random_matching"},
-        Overrides{"algorithm.policy=async"}}) {
+        Overrides{"algorithm.policy=async"}, Overrides{"algorithm.kind=power_gossip"}}) {
     const Prediction prediction = predicted(kQuadratic + overrides);
     CHECK_FALSE(prediction.bytes_sent.has_value());
     CHECK(prediction.not_known.front().starts_with("bytes of the whole run: "));

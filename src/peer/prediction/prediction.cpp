@@ -43,6 +43,10 @@ void predict_bytes(const Setup& setup, Prediction& prediction) {
   if (!setup.algorithm->requirements().mixing_matrix)
     return unknown(fmt::format("'{}' does not send whole rows to all neighbours",
                                setup.config.algorithm.kind));
+  if (setup.algorithm->multiplies_matrices())
+    return unknown(
+        fmt::format("the messages of '{}' have lengths that change from product to product",
+                    setup.config.algorithm.kind));
   if (!gossip::is_lockstep(setup.config.exchange.kind()))
     return unknown(fmt::format("under policy {} it depends on which rows arrive in time",
                                setup.config.exchange.policy));
