@@ -27,8 +27,10 @@ def final_hash(program: Path, folder: Path) -> str:
         {},
         {"algorithm.order": "awc", "algorithm.local_steps": 3},
         {"algorithm.kind": "gradient_tracking", "codec.kind": "bf16"},
+        {"algorithm.kind": "power_gossip"},
+        {"algorithm.kind": "teleportation", "algorithm.active": 2},
     ],
-    ids=["dpsgd", "awc", "tracking"],
+    ids=["dpsgd", "awc", "tracking", "power_gossip", "teleportation"],
 )
 def test_a_task_and_a_loop_over_tcp_end_with_the_bits_of_the_simulation(
     configure: Configure,
