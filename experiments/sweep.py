@@ -8,7 +8,8 @@ every condition is first run at each step size with the selection seeds, and --s
 best step size. Only the best is run with the seeds of the grid, which are reported. If the
 configuration holds out validation samples (data.validation), the choice is made on these.
 With --variants, the grid has one more axis, whose values are named groups of settings: the tables
-[variants.NAME] of a TOML file.
+[variants.NAME] of a TOML file. A setting that names a file means the one beside the variants, if it
+is there.
 
 With --shard, several machines share a sweep. Copy the folders of all shards into one, and give the
 same command without --shard for this folder. It runs what is missing and writes the results of all:

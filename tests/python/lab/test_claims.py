@@ -55,6 +55,18 @@ def test_variants_are_one_more_axis(tmp_path: Path) -> None:
             read_variants(tmp_path / "v.toml")
 
 
+def test_a_file_beside_the_variants_is_meant(tmp_path: Path) -> None:
+    (tmp_path / "v.toml").write_text(
+        '[variants."here"]\n"topology.path" = "ring.edges"\n'
+        '[variants."there"]\n"topology.path" = "other.edges"\n',
+        encoding="utf-8",
+    )
+    (tmp_path / "ring.edges").write_text("0 1\n", encoding="utf-8")
+    variants = read_variants(tmp_path / "v.toml")
+    assert variants["here"]["topology.path"] == str(tmp_path / "ring.edges")
+    assert variants["there"]["topology.path"] == "other.edges"
+
+
 def test_rank_correlation_is_spearmans() -> None:
     assert spearman([1, 2, 3, 4], [10, 20, 30, 40]) == pytest.approx(1)
     assert spearman([1, 2, 3], [3, 2, 1]) == pytest.approx(-1)
