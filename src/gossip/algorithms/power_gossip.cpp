@@ -63,7 +63,7 @@ class PowerGossip final : public Algorithm {
     return mixing_partners(i, schedule);
   }
 
-  /// A product from the left is as long as one from the right in the mean of the two.
+  /// The mean length of a product from the left and one from the right, which take turns.
   std::vector<ExchangeVolume> communication(const topology::MixingSchedule&,
                                             const topology::MixingMatrix& w,
                                             std::size_t) const override {
