@@ -16,9 +16,9 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <numeric>
 #include <optional>
 
+#include "base/id_list.hpp"
 #include "base/philox.hpp"
 #include "gossip/node/node.hpp"
 
@@ -74,8 +74,7 @@ class Teleportation final : public Algorithm {
   }
   int steps_per_round() const override { return steps_; }
   std::vector<int> partners(int i, const topology::MixingSchedule& schedule) const override {
-    std::vector<int> others(static_cast<std::size_t>(schedule.peers()));
-    std::iota(others.begin(), others.end(), 0);
+    std::vector<int> others = first_ids(schedule.peers());
     std::erase(others, i);
     return others;
   }
@@ -153,8 +152,8 @@ class Teleportation final : public Algorithm {
             const topology::MixingMatrix& w) const {
     for (int place = 0; place < active(); ++place) {
       const int receiver = next[static_cast<std::size_t>(place)];
-      if (receiver != node.id() && (place == mine || weight(w, place, mine) > 0))
-        node.send_copy(receiver, t, kX, node.x());
+      const bool takes = place == mine || std::ranges::binary_search(w.out_neighbours(mine), place);
+      if (takes && receiver != node.id()) node.send_copy(receiver, t, kX, node.x());
     }
   }
 
@@ -175,12 +174,6 @@ class Teleportation final : public Algorithm {
   static task<void> take(Node& node, Round t, int holder, std::span<float> into) {
     if (holder == node.id()) co_await node.copy(node.x(), into);
     else co_await node.receive(holder, t, kX, into, Combine::replace);
-  }
-
-  static double weight(const topology::MixingMatrix& w, int to, int from) {
-    for (const topology::Neighbour& each : w.in_neighbours(to))
-      if (each.peer == from) return each.weight;
-    return 0;
   }
 
   int steps_;
