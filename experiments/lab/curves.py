@@ -117,47 +117,31 @@ def read_curves(folder: Path) -> Curves:
         peers_logged = min(peers_logged, len(header["hosted"]))
     rounds = sorted(t for t, records in per_round.items() if len(records) == peers_logged)
     hostile = header.get("config", {}).get("attack", {}).get("peers", [])
+    honest = [
+        [record for record in sorted(per_round[t], key=_peer) if record["peer"] not in hostile]
+        for t in rounds
+    ]
     peers = {
-        name: np.array(
-            [
-                [
-                    _number(record.get(name))
-                    for record in sorted(per_round[t], key=_peer)
-                    if record["peer"] not in hostile
-                ]
-                for t in rounds
-            ]
-        ).T
+        name: np.array([[_number(r.get(name)) for r in of_round] for of_round in honest]).T
         for name in PER_PEER
     }
-    current = np.array(
-        [
-            [
-                record.get("current", True)
-                for record in sorted(per_round[t], key=_peer)
-                if record["peer"] not in hostile
-            ]
-            for t in rounds
-        ],
-        dtype=bool,
-    ).T
+    current = np.array([[_is_current(r) for r in of_round] for of_round in honest], dtype=bool).T
     values = {name: _mean(name, rows, current) for name, rows in peers.items()}
     values["epsilon"] = peers["epsilon"].max(axis=0)  # the guarantee for everybody
     values["steps"] = np.array(rounds) * _steps_per_round(header)
     for name in NETWORK:
         values[name] = np.array([_number(network.get(t, {}).get(name)) for t in rounds])
-    sketched = not network and all(
-        "sketch" in record for t in rounds for record in per_round[t] if record.get("current", True)
-    )
+    models = [list(filter(_is_current, per_round[t])) for t in rounds]
+    sketched = not network and all("sketch" in record for each in models for record in each)
     if sketched:
-        values["consensus_distance"] = np.array(
-            [
-                consensus_from_sketches([r for r in per_round[t] if r.get("current", True)])
-                for t in rounds
-            ]
-        )
+        values["consensus_distance"] = np.array([consensus_from_sketches(each) for each in models])
     sent = np.array([server_bytes[server] for server in sorted(server_bytes)])
     return Curves(np.array(rounds), values, header["topology"], sketched, peers, sent)
+
+
+def _is_current(record: Record) -> bool:
+    """Whether the peer had a model of the record's round."""
+    return bool(record.get("current", True))
 
 
 def _mean(name: str, rows: np.ndarray, current: np.ndarray) -> np.ndarray:
