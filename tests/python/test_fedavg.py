@@ -14,40 +14,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from philox_reference import NO_PEER, below, stream
 
 PEERS, SAMPLES, SIDE, CLASSES, SEED, RATE = 6, 20, 3, 4, 11, 0.5
-NO_PEER = 0xFFFFFFFF
 PARTITION, CLIENTS = 3, 16  # purposes of random streams, src/base/philox.hpp
 Model = tuple[np.ndarray, np.ndarray]  # weights [inputs, outputs], bias
-
-
-def philox(counter: list[int], key: list[int]) -> list[int]:
-    """Philox4x32-10 (Salmon et al. 2011)."""
-    for _ in range(10):
-        a, b = 0xD2511F53 * counter[0], 0xCD9E8D57 * counter[2]
-        counter = [
-            (b >> 32) ^ counter[1] ^ key[0],
-            b & NO_PEER,
-            (a >> 32) ^ counter[3] ^ key[1],
-            a & NO_PEER,
-        ]
-        key = [(key[0] + 0x9E3779B9) & NO_PEER, (key[1] + 0xBB67AE85) & NO_PEER]
-    return counter
-
-
-def stream(peer: int, purpose: int, step: int = 0) -> Iterator[int]:
-    block = 0
-    while True:
-        yield from philox([block, step, peer, purpose << 22], [SEED, 0])
-        block += 1
-
-
-def below(numbers: Iterator[int], bound: int) -> int:
-    """Uniform in 0..bound−1 (Lemire 2019)."""
-    while True:
-        product = next(numbers) * bound
-        if product & NO_PEER >= 2**32 % bound:
-            return product >> 32
 
 
 def shuffled(count: int, numbers: Iterator[int]) -> list[int]:
@@ -88,10 +59,12 @@ class Case:
         ]
 
     def reporting(self, t: int) -> list[int]:
-        chosen = shuffled(PEERS, stream(NO_PEER, CLIENTS, t))[
+        chosen = shuffled(PEERS, stream(SEED, NO_PEER, CLIENTS, t))[
             : max(1, round(self.fraction * PEERS))
         ]
-        return [k for k in sorted(chosen) if self._double(stream(k, CLIENTS, t)) >= self.dropout]
+        return [
+            k for k in sorted(chosen) if self._double(stream(SEED, k, CLIENTS, t)) >= self.dropout
+        ]
 
     @staticmethod
     def _double(numbers: Iterator[int]) -> float:
@@ -175,7 +148,7 @@ def test_rounds_match_the_reference(gossamer: Path, tmp_path: Path, case: Case) 
     (tmp_path / "labels-idx1-ubyte").write_bytes(
         struct.pack(">BBBBI", 0, 0, 8, 1, len(labels)) + labels.tobytes()
     )
-    order, data = shuffled(SAMPLES, stream(NO_PEER, PARTITION)), []
+    order, data = shuffled(SAMPLES, stream(SEED, NO_PEER, PARTITION)), []
     for p in range(PEERS):  # 20 samples: four for each of two peers, three for each of the others
         own, order = order[: 4 if p < 2 else 3], order[4 if p < 2 else 3 :]
         data.append((pixels[own].reshape(len(own), -1) / 255.0, labels[own]))

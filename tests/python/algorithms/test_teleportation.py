@@ -11,8 +11,10 @@ import numpy as np
 import pytest
 from iteration_test_util import check_iteration
 from lab.curves import read_curves
-from philox_reference import philox
+from philox_reference import NO_PEER, below, stream
 from softmax_problem import PEERS, RATE, Problem, Rows
+
+SEED, ACTIVE_PEERS = 3, 23  # the purpose of random streams, src/base/philox.hpp
 
 
 @pytest.fixture(scope="module")
@@ -25,19 +27,11 @@ def test_teleportation(problem: Problem, graph: str, active: int) -> None:
     """Takezawa and Stich 2025: models go from place to place of a small graph, and from holder to
     holder. These are drawn anew in each round."""
     rounds, x = 200, problem.start
-    random = [iter(philox(3, 0xFFFFFFFF, 23, t, 32).tolist()) for t in range(rounds + 1)]
-
-    def below(t: int, bound: int) -> int:  # Lemire 2019
-        while True:
-            product = next(random[t]) * bound
-            if product & 0xFFFFFFFF >= 2**32 % bound:
-                return int(product >> 32)
-
     holders = []
     for t in range(rounds + 1):
-        order = list(range(PEERS))
+        order, numbers = list(range(PEERS)), stream(SEED, NO_PEER, ACTIVE_PEERS, t)
         for place in range(active):
-            other = place + below(t, PEERS - place)
+            other = place + below(numbers, PEERS - place)
             order[place], order[other] = order[other], order[place]
         holders.append(order[:active])
     assert len({tuple(each) for each in holders}) > rounds / 4

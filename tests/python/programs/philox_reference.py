@@ -1,15 +1,21 @@
 """The program's random numbers, in numpy (src/base/philox.hpp)."""
 
+import itertools
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
+NO_PEER = 0xFFFFFFFF
 
-def philox(seed: int, peer: int, purpose: int, step: int, count: int) -> np.ndarray[Any, Any]:
-    """The first numbers of the stream with this key: Philox4x32-10."""
+
+def philox(
+    seed: int, peer: int, purpose: int, step: int, count: int, first_block: int = 0
+) -> np.ndarray[Any, Any]:
+    """Numbers of the stream with this key, from a block of four on: Philox4x32-10."""
     blocks = (count + 3) // 4
     counter = [
-        np.arange(blocks, dtype=np.uint64),
+        np.arange(first_block, first_block + blocks, dtype=np.uint64),
         *(
             np.full(blocks, word, np.uint64)
             for word in (step & 0xFFFFFFFF, peer, purpose << 22 | step >> 32)
@@ -27,3 +33,16 @@ def philox(seed: int, peer: int, purpose: int, step: int, count: int) -> np.ndar
         ]
         key = [(key[0] + 0x9E3779B9) & 0xFFFFFFFF, (key[1] + 0xBB67AE85) & 0xFFFFFFFF]
     return np.stack(counter, axis=1).reshape(-1)[:count]
+
+
+def stream(seed: int, peer: int, purpose: int, step: int = 0) -> Iterator[int]:
+    for block in itertools.count(step=16):
+        yield from philox(seed, peer, purpose, step, 64, block).tolist()
+
+
+def below(numbers: Iterator[int], bound: int) -> int:
+    """Uniform in 0..bound−1 (Lemire 2019)."""
+    while True:
+        product = next(numbers) * bound
+        if product & 0xFFFFFFFF >= 2**32 % bound:
+            return product >> 32
