@@ -2,7 +2,7 @@
 
 No other number of a report uses these seeds. If a run holds out validation samples
 (data.validation), the selecting runs evaluate their models on these, so that they never read the
-test samples. Otherwise, and for the data of a task in Python, they read the test samples.
+test samples. Otherwise they read the test samples.
 
 A step size is ruled out if a run of any seed diverged, failed or is missing. If the measure is the
 cost of a target, a step size at which a seed does not reach the target ranks after the step sizes
@@ -15,7 +15,7 @@ from math import isfinite
 from typing import Any
 
 from lab.axes import Axis
-from lab.cells import SEED, Cell, merge, trains_task
+from lab.cells import SEED, Cell, merge
 from lab.curves import read_curves
 from lab.errors import LabError
 from lab.measure import METRICS, Measure, final_value, parse_measure
@@ -38,8 +38,7 @@ class Choice:
 
 def evaluating_cell(cell: Cell, config: dict[str, Any]) -> Cell:
     """A selecting cell that evaluates on the validation samples, if it holds out any."""
-    merged = merge(config, cell.overrides)
-    if trains_task(merged) or not merged.get("data", {}).get("validation"):
+    if not merge(config, cell.overrides).get("data", {}).get("validation"):
         return cell
     return replace(cell, overrides={**cell.overrides, EVALUATE: VALIDATION})
 

@@ -7,7 +7,8 @@
   python3 -m gossamer run gpt.toml            the same task, with the program's command line
 
 PYTHONPATH has the package, for example build/release/python. The last tenth of the text is for
-tests; each peer has a part of the rest. The run ends with text that the model has written.
+tests, the end of the rest for validation (data.validation), and each peer has a part of what is
+left. The run ends with text that the model has written.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import argparse
 import gzip
 import sys
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ sys.path.append(str(Path(__file__).resolve().parents[1] / "python"))
 import example  # noqa: E402
 
 TEXT = Path(__file__).resolve().parents[2] / "data" / "text" / "genesis-exodus.txt.gz"
-TEST_BLOCKS = 32  # of the test text, evenly spaced
+TEST_BLOCKS = 32  # of the text for tests or for validation, evenly spaced
 
 
 def bytes_of(path: Path) -> bytes:
@@ -93,9 +94,11 @@ def loss_of(module: nn.Module, batch: tuple[torch.Tensor, torch.Tensor]) -> torc
 def task_of(options: argparse.Namespace, text: Text) -> tuple[gossip.Task, dict[int, GPT]]:
     """The task, and the models of the peers of this process."""
     size = len(text.values) * 9 // 10
-    parts = text.values[:size].tensor_split(options.peers)
-    own = [Blocks(part, options.block, options.device) for part in parts]
-    test = Blocks(text.values[size:], options.block, options.device).spaced(TEST_BLOCKS)
+    held_out = round(size * options.validation)
+    train, validation, test = text.values.tensor_split([size - held_out, size])
+    own = [
+        Blocks(part, options.block, options.device) for part in train.tensor_split(options.peers)
+    ]
     vocabulary = max(options.vocabulary, len(text.symbols))
     models: dict[int, GPT] = {}
 
@@ -109,15 +112,23 @@ def task_of(options: argparse.Namespace, text: Text) -> tuple[gossip.Task, dict[
         seed = zlib.crc32(f"{options.seed} {peer} {step}".encode())
         return own[peer].random(options.batch, seed)
 
-    def evaluate(module: nn.Module) -> tuple[float, float]:
-        outputs = module(test[0])
-        loss = nn.functional.cross_entropy(outputs.flatten(0, 1), test[1].flatten())
-        return float(loss), float((outputs.argmax(-1) == test[1]).float().mean())
+    def evaluation(values: torch.Tensor) -> Callable[[nn.Module], tuple[float, float]]:
+        inputs, targets = Blocks(values, options.block, options.device).spaced(TEST_BLOCKS)
+
+        def evaluate(module: nn.Module) -> tuple[float, float]:
+            outputs = module(inputs)
+            loss = nn.functional.cross_entropy(outputs.flatten(0, 1), targets.flatten())
+            return float(loss), float((outputs.argmax(-1) == targets).float().mean())
+
+        return evaluate
 
     def optimizer(parameters: object) -> torch.optim.Optimizer:
         return torch.optim.AdamW(parameters, lr=options.rate, betas=(0.9, 0.99))
 
-    return gossip.Task(model, optimizer, batch, loss_of, evaluate), models
+    validate = evaluation(validation) if held_out > 0 else None
+    return gossip.Task(
+        model, optimizer, batch, loss_of, evaluation(test), validate=validate
+    ), models
 
 
 def task(
@@ -136,7 +147,8 @@ def task(
     torch.set_num_threads(1)
     given = {key: value for key, value in locals().items() if key not in ("config", "text")}
     run = config["run"]
-    options = argparse.Namespace(peers=run["peers"], seed=run["seed"], **given)
+    held_out = config["data"]["validation"]
+    options = argparse.Namespace(peers=run["peers"], seed=run["seed"], validation=held_out, **given)
     return task_of(options, Text([Path(text) if text else TEXT], level))[0]
 
 
@@ -164,6 +176,7 @@ def main() -> None:
     add("--device", default="cpu", help="of torch, such as cuda (cpu)")
     options = parser.parse_args()
     torch.set_num_threads(1)
+    options.validation = 0.0
     options.set[:0] = [f"log.every={max(1, options.rounds // 5)}", f"run.seed={options.seed}"]
     text = Text(options.text or [TEXT], options.level)
     task, models = task_of(options, text)

@@ -168,6 +168,7 @@ def arguments(
     overrides = overrides_for(handler, config, settings, out)
     sections = json.loads(_core.configuration(os.fspath(config), overrides=overrides))
     handler.begin(starts_alike=sections["run"]["init"] == "same")
+    handler.choose_evaluation(sections["data"]["evaluate"], sections["data"]["validation"])
     shards = shards_of(handler, int(sections["run"]["peers"]), ids)
     return {
         "overrides": overrides,

@@ -12,7 +12,7 @@ from gossamer.own_data import Moments
 from gossamer.replica import Replica
 from gossamer.state_bytes import from_bytes, to_bytes
 from gossamer.torch_vmap import Training, VmapGradients, find_transforms
-from gossamer.trainer import RequestHandler, Tensors, two_numbers, unknown
+from gossamer.trainer import RequestHandler, Tensors, unknown
 
 
 class Task(RequestHandler):
@@ -25,6 +25,8 @@ class Task(RequestHandler):
     batch      batch(peer, step) -> anything: batch `step` of the peer's own data
     loss       loss(module, batch) -> tensor of shape (), of any float dtype
     evaluate   evaluate(module) -> (loss, accuracy) on test data; optional
+    validate   validate(module) -> (loss, accuracy) on validation data, which no peer trains on; it
+               is called in place of `evaluate` with data.evaluate = "validation"
     buffers    as of Optimizer
     samples    samples(peer) -> int: how many samples a peer has, with data.weights = "samples"
     moments    moments(peer) -> gossamer.Moments of a peer's samples, in place of `samples`. When
@@ -59,6 +61,7 @@ class Task(RequestHandler):
         loss: Callable[[torch.nn.Module, Any], torch.Tensor],
         evaluate: Callable[[torch.nn.Module], Sequence[float]] | None = None,
         *,
+        validate: Callable[[torch.nn.Module], Sequence[float]] | None = None,
         buffers: str = "refuse",
         samples: Callable[[int], int] | None = None,
         moments: Callable[[int], Moments] | None = None,
@@ -69,7 +72,9 @@ class Task(RequestHandler):
         transforms = find_transforms() if vmap else None
         self._together = None if transforms is None else VmapGradients(loss, transforms)
         self._model, self._optimizer = model, optimizer
-        self._batch, self._loss, self._evaluate = batch, loss, evaluate
+        self._batch, self._loss = batch, loss
+        given = {"test": evaluate, "validation": validate}
+        self._evaluations = {name: each for name, each in given.items() if each is not None}
         self._buffers = buffers
         self.state_samples(samples, moments)
         self._peers: dict[int, tuple[torch.nn.Module, Replica]] = {}
@@ -80,7 +85,6 @@ class Task(RequestHandler):
         self._seed_devices = torch.cuda.is_available() or any(
             master.device.type != "cpu" for master in first.masters
         )
-        self.evaluates = evaluate is not None
         self._has_run = False
 
     def begin(self, starts_alike: bool) -> None:
@@ -179,14 +183,12 @@ class Task(RequestHandler):
         request.set_rate(replica.rate)
 
     def _measure(self, module: torch.nn.Module, replica: Replica, request: _core.Request) -> None:
-        assert self._evaluate is not None
         replica.take_copy(request.x)
         training = module.training
         module.eval()
         with torch.no_grad():
-            found = self._evaluate(module)
+            self.measure(request, "module", module)
         module.train(training)
-        request.set_evaluation(*two_numbers("evaluate(module)", "(loss, accuracy)", found))
 
     def release(self) -> None:
         for _, replica in self._peers.values():

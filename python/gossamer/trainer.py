@@ -13,6 +13,8 @@ from gossamer.shards import Shard
 
 Tensors = list[tuple[str, list[int]]]
 
+EVALUATIONS = {"test": "evaluate", "validation": "validate"}  # a task's function, by data.evaluate
+
 
 @runtime_checkable
 class Trainer(Protocol):
@@ -24,6 +26,8 @@ class Trainer(Protocol):
 
     These attributes are optional:
         evaluate(values) -> (loss, accuracy)   on the test data; recorded in the log
+        validate(values) -> (loss, accuracy)   on validation data, in its place with data.evaluate =
+                                               "validation"
         rate(peer) -> float                    the step size γ, which qg_momentum, dmsgd and
                                                decentlam ask for
         linear_steps: bool                     True promises that update() is SGD, which d2, extra
@@ -78,8 +82,9 @@ class RequestHandler(ABC):
     _scales: Scales | None = None
     linear_steps = False
     has_buffers = False  # rows hold values that no gradient moves
-    evaluates = False
     saves_state = False
+    _evaluations: Mapping[str, Callable[[Any], Any]] = {}  # those of EVALUATIONS that the task has
+    _evaluated = "test"
     shard: Shard | None = None  # of the model, the one that the rows hold
 
     @abstractmethod
@@ -109,6 +114,30 @@ class RequestHandler(ABC):
         """A run begins, perhaps not the first one of this handler."""
         self._starts_alike, self._start = starts_alike, None
         self._feature_shape, self._scales = (), None
+
+    def choose_evaluation(self, samples: str, held_out: float) -> None:
+        """Models are evaluated on these samples, a key of EVALUATIONS, in the run that begins.
+
+        held_out   data.validation, the fraction of its samples that the task does not train on
+        """
+        if "validation" not in self._evaluations and (samples == "validation" or held_out > 0):
+            key = "data.evaluate" if samples == "validation" else "data.validation"
+            raise Error(
+                f"{key}: the task has no function validate, which measures a model on samples "
+                'that no peer trains on; give it one, or set data.evaluate = "test" and '
+                "data.validation = 0"
+            )
+        self._evaluated = samples
+
+    @property
+    def evaluates(self) -> bool:
+        return self._evaluated in self._evaluations
+
+    def measure(self, request: Request, argument: str, value: Any) -> None:
+        """Sets the request's loss and accuracy, which the task returns for a value."""
+        call = f"{EVALUATIONS[self._evaluated]}({argument})"
+        found = self._evaluations[self._evaluated](value)
+        request.set_evaluation(*two_numbers(call, "(loss, accuracy)", found))
 
     @property
     def features(self) -> int:
@@ -221,7 +250,11 @@ class ArrayHandler(RequestHandler):
         self._tensors = [
             (name, [int(size) for size in shape]) for name, shape in trainer.tensors().items()
         ]
-        self.evaluates = hasattr(trainer, "evaluate")
+        self._evaluations = {
+            samples: getattr(trainer, name)
+            for samples, name in EVALUATIONS.items()
+            if hasattr(trainer, name)
+        }
         self.state_samples(getattr(trainer, "samples", None), getattr(trainer, "moments", None))
         if self.has_moments and not hasattr(trainer, "agree"):
             raise Error(
@@ -270,8 +303,7 @@ class ArrayHandler(RequestHandler):
             gradient = self._numpy.asarray(request.gradient)
             x[:] = self._updated(request, request.step, values, gradient)
         elif request.operation == "evaluate":
-            found = self._trainer.evaluate(values)  # type: ignore[attr-defined]
-            request.set_evaluation(*two_numbers("evaluate(values)", "(loss, accuracy)", found))
+            self.measure(request, "values", values)
         else:
             raise unknown(request)
 

@@ -217,4 +217,33 @@ Result<Shards> cut_by_label(const Dataset& data, int classes_per_peer, int peers
   return shards;
 }
 
+Result<Shards> cut_sorted(const Dataset& data, int groups, int peers, std::uint64_t seed) {
+  if (groups > peers)
+    return invalid_error(
+        fmt::format("data.groups: {} peers cannot form {} groups; set data.groups = {} or less",
+                    peers, groups, peers));
+  RandomStream random = partition_stream(seed);
+  const std::vector<std::vector<std::uint32_t>> classes = by_class(data, random);
+  const auto g = static_cast<std::size_t>(groups), n = static_cast<std::size_t>(peers);
+  std::vector<std::vector<std::uint32_t>> parts(g);
+  for (std::size_t k = 0; k < classes.size(); ++k) {
+    const std::size_t size = classes[k].size();
+    for (std::size_t i = 0; i < size; ++i)  // sample i has the place k + i / size of K
+      parts[(k * size + i) * g / (classes.size() * size)].push_back(classes[k][i]);
+  }
+  Shards shards;
+  for (std::size_t group = 0; group < g; ++group) {
+    random.shuffle(parts[group]);
+    auto next = parts[group].begin();
+    const std::size_t members = piece_size(n, g, group);
+    for (std::size_t i = 0; i < members; ++i) {
+      const auto end =
+          next + static_cast<std::ptrdiff_t>(piece_size(parts[group].size(), members, i));
+      shards.emplace_back(next, end);
+      next = end;
+    }
+  }
+  return shards;
+}
+
 }  // namespace gossamer::train

@@ -53,4 +53,13 @@ Shards cut_dirichlet_over_peers(const Dataset& data, double alpha, int peers, st
 Result<Shards> cut_by_label(const Dataset& data, int classes_per_peer, int peers,
                             std::uint64_t seed);
 
+/// Each of G groups of peers has its own part of the samples sorted by class, and its peers share
+/// this part at random. Group g of peers with consecutive ids (as many as every other, ± 1, the
+/// larger first) has the part [g K/G, (g + 1) K/G) of K classes in their order: with G = 2 the two
+/// halves of the peers have no class in common, as in the experiments of He, Karimireddy and Jaggi
+/// 2022 with two cliques; with G = n every peer has a piece of the sorted samples, as in those of
+/// Koloskova et al. 2019. Which samples of a class are in a piece is random. Errors (invalid):
+/// more groups than peers.
+Result<Shards> cut_sorted(const Dataset& data, int groups, int peers, std::uint64_t seed);
+
 }  // namespace gossamer::train

@@ -16,7 +16,7 @@ Result<Shards> cut(const Dataset& data, const ShardOptions& options, int peers,
   if (options.partition == "own" && !data.own)
     return invalid_error(fmt::format(
         "data.partition: own is for files that each peer has to itself (data.kind csv or idx), and "
-        "'{}' is one data set; choose iid, dirichlet, dirichlet_over_peers or label",
+        "'{}' is one data set; choose iid, dirichlet, dirichlet_over_peers, label or sorted",
         data.name));
   const bool sized = options.partition == "iid" || options.partition == "dirichlet";
   if (options.size_exponent > 0 && !(sized && data.natural_shards.empty()))
@@ -41,8 +41,10 @@ Result<Shards> cut(const Dataset& data, const ShardOptions& options, int peers,
     return cut_dirichlet_over_peers(data, options.alpha, peers, seed);
   if (options.partition == "label")
     return cut_by_label(data, options.classes_per_peer, peers, seed);
+  if (options.partition == "sorted")
+    return cut_sorted(data, options.groups == 0 ? peers : options.groups, peers, seed);
   return invalid_error(fmt::format(
-      "data.partition: '{}' is not one of iid, dirichlet, dirichlet_over_peers, label, own",
+      "data.partition: '{}' is not one of iid, dirichlet, dirichlet_over_peers, label, sorted, own",
       options.partition));
 }
 
@@ -61,6 +63,8 @@ std::string remedy(const Dataset& data, const ShardOptions& options, std::size_t
       ways.insert(ways.end(), {"another run.seed", "a larger data.alpha"});
     if (options.partition == "label")
       ways.insert(ways.end(), {"another run.seed", "another data.classes_per_peer"});
+    if (options.partition == "sorted" && options.groups != 1)
+      ways.push_back("a smaller data.groups");
     ways.push_back(most < static_cast<std::size_t>(peers) ? fmt::format("at most {} peers", most)
                                                           : std::string("fewer peers"));
   }
@@ -99,10 +103,10 @@ const ParameterSet<ShardOptions>& shard_parameters() {
                {.help = "how training samples are distributed over the peers. One data set, which "
                         "every process reads, is cut by iid, by dirichlet (each peer draws its own "
                         "class mix), by dirichlet_over_peers (each class is divided over the peers "
-                        "in random proportions, so shards are unequal) or by label. own: each peer "
-                        "has files of its own, which no other process sees. Generated data belong "
-                        "to peers, and ignore all but own",
-                .choices = {"iid", "dirichlet", "dirichlet_over_peers", "label", "own"}})
+                        "in random proportions, so shards are unequal), by label, or sorted by "
+                        "class. own: each peer has files of its own, which no other process sees. "
+                        "Generated data belong to peers, and ignore all but own",
+                .choices = {"iid", "dirichlet", "dirichlet_over_peers", "label", "sorted", "own"}})
           .add("alpha", &ShardOptions::alpha,
                {.help = "dirichlet and dirichlet_over_peers: concentration of a peer's class mix; "
                         "0.1: one or two classes dominate, 100: nearly iid",
@@ -115,6 +119,13 @@ const ParameterSet<ShardOptions>& shard_parameters() {
                 .maximum = 8})
           .add("classes_per_peer", &ShardOptions::classes_per_peer,
                {.help = "label: number of classes of each peer", .minimum = 1, .maximum = 1e6})
+          .add(
+              "groups", &ShardOptions::groups,
+              {.help = "sorted: groups of peers with consecutive ids. The classes, in their order, "
+                       "are divided over the groups, and the samples of a group are distributed "
+                       "over its peers at random; 0: every peer is a group",
+               .minimum = 0,
+               .maximum = 1e6})
           .add(
               "validation", &ShardOptions::validation,
               {.help = "fraction of the training samples that no peer trains on, chosen at random, "

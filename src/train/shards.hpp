@@ -14,11 +14,12 @@ namespace gossamer::train {
 
 /// The keys of `[data]` beside `kind` and the kind's own.
 struct ShardOptions {
-  std::string partition = "iid";  ///< iid | dirichlet | dirichlet_over_peers | label, ignored by
-                                  ///< data sets with natural shards; or own
+  std::string partition = "iid";  ///< iid | dirichlet | dirichlet_over_peers | label | sorted,
+                                  ///< ignored by data sets with natural shards; or own
   double alpha = 0.1;             ///< both dirichlet: concentration (partitions.hpp)
   double size_exponent = 0;       ///< iid, dirichlet: shard sizes follow Zipf's law; 0: equal
   int classes_per_peer = 2;       ///< label: classes a peer holds (McMahan et al. 2017)
+  int groups = 0;                 ///< sorted: groups of peers with classes of their own; 0: n
   double validation = 0;          ///< fraction of the training samples that no peer trains on
   std::string evaluate = "test";  ///< test | validation: samples on which models are evaluated
   std::string weights = "peers";  ///< peers | samples: the weight of a peer's loss in the objective

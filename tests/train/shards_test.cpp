@@ -98,7 +98,9 @@ TEST_CASE(
     for (int peers : {1, 2, 7, 16})
       for (const ShardOptions& options :
            {iid(), dirichlet(1e-4), dirichlet(0.1), dirichlet(1e6), by_label(1), by_label(3),
-            ShardOptions{.partition = "dirichlet_over_peers", .alpha = 5, .batch = 1}})
+            ShardOptions{.partition = "dirichlet_over_peers", .alpha = 5, .batch = 1},
+            ShardOptions{.partition = "sorted", .batch = 1},
+            ShardOptions{.partition = "sorted", .groups = 1, .batch = 1}})
         for (std::uint64_t seed : {0, 1, 2}) {
           if (options.partition == "label" && peers * options.classes_per_peer < data.classes)
             continue;
@@ -139,7 +141,7 @@ TEST_CASE("shard sizes follow Zipf's law, in an order that the seed decides") {
     CHECK(contains(shards_refusal(data, {.partition = partition, .batch = 1}, 1200),
                    "has no training sample"));
   }
-  for (const char* partition : {"label", "dirichlet_over_peers"})
+  for (const char* partition : {"label", "dirichlet_over_peers", "sorted"})
     CHECK(
         contains(shards_refusal(data, {.partition = partition, .size_exponent = 1, .batch = 1}, 4),
                  "only the partitions iid and dirichlet"));
@@ -165,6 +167,46 @@ TEST_CASE("Dirichlet over peers divides each class in proportions of their own")
   CHECK(contains(
       shards_refusal(data, {.partition = "dirichlet_over_peers", .alpha = 1e-4, .batch = 1}, 40),
       "a larger data.alpha"));
+}
+
+TEST_CASE("sorted samples: groups of peers have classes of their own, and share them at random") {
+  const Dataset data = labelled(10, 100);
+  const auto sorted = [](int groups) {
+    return ShardOptions{.partition = "sorted", .groups = groups, .batch = 1};
+  };
+  const std::set<int> low{0, 1, 2, 3, 4}, high{5, 6, 7, 8, 9};
+  const Shards halves = cut(data, sorted(2), 20, 3);
+  for (std::size_t peer = 0; peer < 20; ++peer) {
+    CHECK(classes_of(halves[peer], data) == (peer < 10 ? low : high));
+    CHECK(halves[peer].size() == 50);
+  }
+  for (const int groups : {0, 20}) {  // two peers a class
+    const Shards pieces = cut(data, sorted(groups), 20, 3);
+    for (std::size_t peer = 0; peer < 20; ++peer)
+      CHECK(classes_of(pieces[peer], data) == std::set<int>{static_cast<int>(peer / 2)});
+  }
+  const Shards uneven = cut(data, sorted(4), 10, 3);  // 3, 3, 2 and 2 peers; 2.5 classes a group
+  CHECK(classes_of(uneven[2], data) == std::set<int>{0, 1, 2});
+  CHECK(classes_of(uneven[3], data) == std::set<int>{2, 3, 4});
+  CHECK(uneven[5].size() == 83);
+  CHECK(uneven[6].size() == 125);
+  CHECK(contains(shards_refusal(data, sorted(5), 4),
+                 "data.groups: 4 peers cannot form 5 groups; set data.groups = 4 or less"));
+  CHECK(contains(shards_refusal(data, {.partition = "sorted", .groups = 3, .batch = 200}, 6),
+                 "a smaller data.groups"));
+}
+
+// Peers of a group are told apart by chance alone: the largest class of a shard of 50 samples of
+// five classes has 10 of them on average, and hardly ever 25.
+TEST_CASE("sorted samples: within a group the shards are alike") {
+  const Dataset data = labelled(10, 100);
+  for (std::uint64_t seed = 0; seed < 20; ++seed)
+    for (const auto& shard :
+         cut(data, {.partition = "sorted", .groups = 2, .batch = 1}, 20, seed)) {
+      std::map<int, int> counts;
+      for (const std::uint32_t sample : shard) ++counts[data.labels[sample]];
+      for (const auto& [label, count] : counts) CHECK(count < 25);
+    }
 }
 
 TEST_CASE("Dirichlet at 0.1 gives each of 16 peers a batch of 16 digits, whatever the seed") {

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <filesystem>
 #include <optional>
@@ -230,8 +231,12 @@ Result<SectionValues> read_values(const Section& section, const RawSection& raw)
   return read;
 }
 
+/// Settings of data that a program's own data have too: the weights of the peers' data, whose sizes
+/// the program states, and the validation samples that it holds out.
+constexpr std::array kProgramData{"weights", "validation", "evaluate"};
+
 /// The program that brings a model also brings data and optimizer: a setting of ours for them would
-/// have no effect, but for the weights of the peers' data, whose sizes the program states.
+/// have no effect.
 Status check_unused(const Section& section, const SectionValues& values) {
   const auto fault = [&section](const std::string& key) {
     return invalid_error(
@@ -245,7 +250,8 @@ Status check_unused(const Section& section, const SectionValues& values) {
     if (kind.name == values.kind)
       specs.insert(specs.end(), kind.parameters.begin(), kind.parameters.end());
   for (const ParameterSpec& spec : specs)
-    if (spec.name != "weights" && values.all.at(spec.name) != spec.default_value)
+    if (std::ranges::find(kProgramData, spec.name) == kProgramData.end() &&
+        values.all.at(spec.name) != spec.default_value)
       return fault(spec.name);
   return {};
 }

@@ -121,11 +121,12 @@ def test_the_held_out_samples_may_be_named_in_a_file_or_variant(
     assert (choice["split"], choice["rate"]) == ("validation", "0.1")
 
 
-def test_a_task_in_python_selects_on_its_own_test_set() -> None:
+def test_held_out_samples_of_a_task_in_python_select_too() -> None:
     cell = Cell("a", Path(), {"optimizer.rate": "1"}, {}, selects=True)
     data = {"data": {"validation": 0.1}}
     assert evaluating_cell(cell, data).overrides["data.evaluate"] == "validation"
-    assert evaluating_cell(cell, {**data, "model": {"file": "task.py"}}) == cell
+    task = {**data, "model": {"file": "task.py"}}
+    assert evaluating_cell(cell, task).overrides["data.evaluate"] == "validation"
     assert evaluating_cell(cell, {"data": {"validation": 0}}) == cell
 
 
