@@ -24,6 +24,7 @@ struct LeakCommand {
   std::optional<std::uint64_t> rounds;
   std::string observers;
   double similarity = 0;
+  int inversion = 0;
   bool predict = false, json = false, quiet = false;
 };
 
@@ -47,6 +48,7 @@ Result<int> execute(const LeakCommand& command) {
   request.rounds = command.rounds.value_or(std::min(kRounds, config.run.rounds));
   request.similarity = command.similarity;
   request.trains = !command.predict;
+  request.inversion = command.inversion;
   request.interrupted = catch_interrupts();
   GOSSAMER_TRY(request.observers, groups_of(command, config.run.peers));
   const std::filesystem::path folder = run_folder(config) / "leak";
@@ -76,6 +78,10 @@ void add_leak(CLI::App& app, int& exit_code) {
   leak->add_option("--similarity", command->similarity,
                    "correlation of a peer's updates in two rounds that the estimates assume, at "
                    "least 0 and below 1")
+      ->capture_default_str();
+  leak->add_option("--invert", command->inversion,
+                   "iterations that look for the samples of each peer's first batch by inverting "
+                   "its gradient, such as 1000; 0: none")
       ->capture_default_str();
   leak->add_flag("--predict", command->predict,
                  "train nothing, and only say what part of each update could be reconstructed");

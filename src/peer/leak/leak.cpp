@@ -108,6 +108,10 @@ struct Attacker {
       const auto row = std::ranges::find(from_last, peer.peer, &theory::SentRow::peer);
       if (row != from_last.end())
         peer.membership = samples.membership(sent.row(row->peer, row->t), peer.peer);
+      if (request.inversion > 0 && !request.interrupted()) {
+        peer.inverted = samples.invert(updates.estimate(known, peer.peer, 0), peer.peer);
+        peer.inverted->rounds = request.rounds;
+      }
     }
     if (!samples.possible()) return leak;
     for (const gossip::Round rounds : shorter(request.rounds))
@@ -132,6 +136,15 @@ struct Attacker {
     if (!kept || outcome.is_better_than(*kept)) kept = std::move(outcome);
   }
 };
+
+/// Of all that was found of a peer's samples.
+std::optional<RecoveredSample> best_sample(const LeakedPeer& peer) {
+  std::optional<RecoveredSample> best;
+  for (const auto& outcome : {peer.samples, peer.inverted})
+    if (outcome && outcome->best && (!best || outcome->best->psnr > best->psnr))
+      best = outcome->best;
+  return best;
+}
 
 }  // namespace
 
@@ -165,7 +178,8 @@ Result<Leak> leak(Config config, const LeakRequest& request) {
   setup.attack = sent.plan();
   GOSSAMER_TRY_STATUS(run_and_keep(setup, request, sent));
   const Updates updates(setup, sent, request.rounds);
-  GOSSAMER_TRY(const SampleAttack samples, SampleAttack::make(setup, request.rounds));
+  GOSSAMER_TRY(const SampleAttack samples,
+               SampleAttack::make(setup, request.rounds, request.inversion));
   const auto& data = *setup.workload->spec().data;
   leak.sample_shape = {data.channels, data.height, data.width};
   leak.reads_samples = samples.possible();
@@ -174,12 +188,12 @@ Result<Leak> leak(Config config, const LeakRequest& request) {
     if (request.interrupted()) return Error{ErrorKind::interrupted, "interrupted"};
     leak.groups.push_back(attacker.attack(group));
     for (const LeakedPeer& peer : leak.groups.back().peers)
-      if (peer.samples && peer.samples->best && leak.shown.size() < kMostShown) {
-        const auto original = data.features_of(peer.samples->best->sample);
-        leak.shown.push_back(
-            {group, peer.peer, *peer.samples->best, {original.begin(), original.end()}});
+      if (const auto best = best_sample(peer); best && leak.shown.size() < kMostShown) {
+        const auto original = data.features_of(best->sample);
+        leak.shown.push_back({group, peer.peer, *best, {original.begin(), original.end()}});
       }
   }
+  if (request.interrupted()) return Error{ErrorKind::interrupted, "interrupted"};
   return leak;
 }
 

@@ -21,6 +21,7 @@ struct LeakRequest {
   gossip::Round rounds = 0;  ///< that they observe
   double similarity = 0;     ///< theory::Reconstruction's
   bool trains = true;        ///< false: only the shares are computed, and nothing is run
+  int inversion = 0;         ///< iterations for each pair of GradientInversion; 0: none
   std::function<bool()> interrupted = [] { return false; };  ///< asked after each round
 };
 
@@ -38,6 +39,8 @@ struct LeakedPeer {
   std::optional<SampleOutcome> samples = {};  ///< none: no sample can be read off this model
   /// The same with test samples in place of what was read off; none without test samples.
   std::optional<SampleOutcome> control = {};
+  /// SampleAttack::invert() of what all rounds explain of the update of round 0.
+  std::optional<SampleOutcome> inverted = {};
   /// MembershipAttack::auc() of the last row of the peer that the group received, if any.
   std::optional<double> membership = {};
 };

@@ -8,6 +8,8 @@
 namespace gossamer::peer {
 namespace {
 
+constexpr int kMostIterations = 1'000'000;
+
 Status check_run(const Config& config) {
   const auto refuse = [](const std::string& key, const std::string& value,
                          const std::string& remedy) {
@@ -41,6 +43,26 @@ Status check_run(const Config& config) {
   return {};
 }
 
+Status check_inversion(const Config& config, const LeakRequest& request) {
+  if (!request.trains)
+    return invalid_error("--invert: with --predict nothing is run; leave out one of them");
+  if (request.inversion < 0 || request.inversion > kMostIterations)
+    return invalid_error(
+        fmt::format("--invert {}: give a number of iterations from 0 to {}, such as 1000",
+                    request.inversion, kMostIterations));
+  if (const auto steps = std::get<std::int64_t>(config.algorithm.values.at("local_steps"));
+      steps != 1)
+    return invalid_error(
+        fmt::format("algorithm.local_steps = {}: --invert looks for the samples of one gradient; "
+                    "set it to 1",
+                    steps));
+  if (config.shards.batch == 0)
+    return invalid_error(
+        "data.batch = 0: --invert looks for the samples of a batch, and not of a whole shard; set "
+        "it to a number of samples, such as 4");
+  return {};
+}
+
 }  // namespace
 
 Status check_leak(const Config& config, const LeakRequest& request) {
@@ -64,6 +86,7 @@ Status check_leak(const Config& config, const LeakRequest& request) {
         request.rounds, n, n * request.rounds, theory::kMostUpdates, theory::kMostUpdates / n));
   if (!(request.similarity >= 0 && request.similarity < 1))
     return invalid_error("--similarity: give a number of at least 0 and below 1");
+  if (request.inversion != 0) GOSSAMER_TRY_STATUS(check_inversion(config, request));
   for (const std::vector<int>& group : request.observers) {
     for (const int peer : group)
       if (peer < 0 || static_cast<std::size_t>(peer) >= n)

@@ -51,9 +51,13 @@ constexpr Column kColumns[] = {
      [](const LeakedPeer& peer) { return of(peer.samples, &SampleOutcome::recognised); }},
     {"by control", "the same with test samples",
      [](const LeakedPeer& peer) { return of(peer.control, &SampleOutcome::recognised); }},
+    {"inverted", "psnr with what the inversion of the first update gave",
+     [](const LeakedPeer& peer) { return of(peer.inverted, &SampleOutcome::psnr); }},
+    {"by inverting", "part of the samples with 20 dB or more in it",
+     [](const LeakedPeer& peer) { return of(peer.inverted, &SampleOutcome::recognised); }},
     {"label", "part of the pairs in which the label of the one sample was right",
      [](const LeakedPeer& peer) {
-       const auto& samples = peer.samples;
+       const auto& samples = peer.samples ? peer.samples : peer.inverted;
        return samples && samples->label ? std::optional(*samples->label ? 1.0 : 0.0) : std::nullopt;
      }},
     {"membership", "how often a sample that was trained on has a smaller loss than a test sample",
@@ -130,22 +134,23 @@ std::string leak_text(const LeakRequest& request, const Leak& leak) {
   for (const auto& [distance, means] : all)
     for (std::size_t c = 0; c < kCount; ++c) shown[c] = shown[c] || means.columns[c].known();
   for (std::size_t c = 0; c < kCount; ++c)
-    if (shown[c]) text += fmt::format("{:>12}", kColumns[c].name);
+    if (shown[c]) text += fmt::format("{:>13}", kColumns[c].name);
   for (const auto& [distance, means] : all) {
     text +=
         fmt::format("\n{:<10}{:>7}", distance < 0 ? "none" : std::to_string(distance), means.pairs);
     for (std::size_t c = 0; c < kCount; ++c) {
       if (!shown[c]) continue;
       const Mean& mean = means.columns[c];
-      text += mean.known() ? fmt::format("{:>12.3f}", mean.value()) : fmt::format("{:>12}", "-");
+      text += mean.known() ? fmt::format("{:>13.3f}", mean.value()) : fmt::format("{:>13}", "-");
     }
   }
-  text += fmt::format("\n\n{:<12}hops from a peer to its observers\n", "distance");
+  text += fmt::format("\n\n{:<13}hops from a peer to its observers\n", "distance");
   for (std::size_t c = 0; c < kCount; ++c)
-    if (shown[c]) text += fmt::format("{:<12}{}\n", kColumns[c].name, kColumns[c].meaning);
+    if (shown[c]) text += fmt::format("{:<13}{}\n", kColumns[c].name, kColumns[c].meaning);
   if (request.trains && !leak.reads_samples)
     text +=
-        "\nThe first layer of the model is not dense with a bias, so no samples were read off.\n";
+        "\nThe first layer of the model is not dense with a bias, so no samples were read off"
+        " (--invert looks for them by optimisation).\n";
   return text;
 }
 

@@ -30,7 +30,7 @@ bool SampleOutcome::is_better_than(const SampleOutcome& other) const {
   return std::pair(recognised, psnr) > std::pair(other.recognised, other.psnr);
 }
 
-Result<SampleAttack> SampleAttack::make(const Setup& setup, gossip::Round rounds) {
+Result<SampleAttack> SampleAttack::make(const Setup& setup, gossip::Round rounds, int inversion) {
   const auto& data = *setup.workload->spec().data;
   const Config& config = setup.config;
   GOSSAMER_TRY(train::Shards shards,
@@ -39,7 +39,19 @@ Result<SampleAttack> SampleAttack::make(const Setup& setup, gossip::Round rounds
   for (std::size_t peer = 0; peer < shards.size(); ++peer)
     members.push_back(trained_on(setup, shards[peer], static_cast<int>(peer), 0, rounds - 1));
   GOSSAMER_TRY(MembershipAttack membership, MembershipAttack::make(config, data, members));
-  return SampleAttack(setup, std::move(shards), std::move(membership));
+  SampleAttack attack(setup, std::move(shards), std::move(membership));
+  if (inversion > 0) {
+    GOSSAMER_TRY(const train::ModelSpec model, train::make_model(config.model.kind,
+                                                                 {.channels = data.channels,
+                                                                  .height = data.height,
+                                                                  .width = data.width,
+                                                                  .classes = data.classes},
+                                                                 config.model.values));
+    GOSSAMER_TRY(GradientInversion made,
+                 GradientInversion::make(model, data, config.shards.batch, inversion));
+    attack.inversion_ = std::make_unique<GradientInversion>(std::move(made));
+  }
+  return attack;
 }
 
 SampleAttack::SampleAttack(const Setup& setup, train::Shards shards, MembershipAttack membership)
@@ -61,6 +73,34 @@ SampleAttack::Outcomes SampleAttack::attack(std::span<const double> estimate, in
   if (data_.test_count() > 0)
     outcomes.control = outcome(recovery_.other_samples(candidates.size()), samples, peer);
   return outcomes;
+}
+
+SampleOutcome SampleAttack::invert(std::span<const double> estimate, int peer) const {
+  const std::vector<std::uint32_t> samples =
+      trained_on(setup_, shards_[static_cast<std::size_t>(peer)], peer, 0, 0);
+  std::vector<std::int32_t> labels = labels_of(samples);
+  std::optional<bool> right;
+  if (labels.size() == 1)
+    if (const auto label = recovery_.label(estimate)) {
+      right = *label == labels[0];
+      labels[0] = *label;
+    }
+  std::vector<float> start(setup_.parameters);
+  setup_.workload->initialise(peer, start);
+  std::vector<double> gradient(estimate.begin(), estimate.end());
+  for (double& value : gradient) value = -value;
+  const std::uint64_t seed = setup_.config.run.seed + static_cast<std::uint64_t>(peer);
+  SampleOutcome found = outcome(inversion_->invert(start, gradient, labels, seed), samples, peer);
+  found.label = right;
+  return found;
+}
+
+std::vector<std::int32_t> SampleAttack::labels_of(const std::vector<std::uint32_t>& samples) const {
+  const auto batch = static_cast<std::size_t>(setup_.config.shards.batch);
+  std::vector<std::int32_t> labels;
+  for (std::size_t i = 0; i < batch; ++i)
+    labels.push_back(data_.labels[samples[i * samples.size() / batch]]);
+  return labels;
 }
 
 SampleOutcome SampleAttack::outcome(const std::vector<std::vector<float>>& candidates,

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
 
 #include "base/result.hpp"
+#include "peer/leak/gradient_inversion.hpp"
 #include "peer/leak/membership.hpp"
 #include "peer/leak/sample_recovery.hpp"
 #include "peer/setup/setup.hpp"
@@ -31,9 +33,9 @@ inline constexpr double kRecognisable = 20;
 /// Outlived by the setup. Thread: one at a time.
 class SampleAttack {
  public:
-  /// For runs that are observed for `rounds` rounds. Errors as of make_shards() and
-  /// MembershipAttack::make().
-  static Result<SampleAttack> make(const Setup& setup, gossip::Round rounds);
+  /// For runs that are observed for `rounds` rounds. `inversion`: iterations, 0: invert() is not
+  /// called. Errors as of make_shards(), MembershipAttack::make() and GradientInversion::make().
+  static Result<SampleAttack> make(const Setup& setup, gossip::Round rounds, int inversion);
 
   /// SampleRecovery::possible().
   bool possible() const { return recovery_.possible(); }
@@ -44,6 +46,10 @@ class SampleAttack {
   };
   /// `estimate`: [d], of the update of `peer` in round t.
   Outcomes attack(std::span<const double> estimate, int peer, gossip::Round t) const;
+  /// `estimate`: [d], of the update of `peer` in round 0, whose batch GradientInversion looks for
+  /// from the starting row. It has the labels of the batch; of private batches, those of as many
+  /// samples of the shard, evenly spaced; of one sample, the label that the estimate shows.
+  SampleOutcome invert(std::span<const double> estimate, int peer) const;
   /// MembershipAttack::auc().
   std::optional<double> membership(std::span<const float> row, int peer) const {
     return membership_.auc(row, peer);
@@ -51,6 +57,7 @@ class SampleAttack {
 
  private:
   SampleAttack(const Setup& setup, train::Shards shards, MembershipAttack membership);
+  std::vector<std::int32_t> labels_of(const std::vector<std::uint32_t>& samples) const;
   SampleOutcome outcome(const std::vector<std::vector<float>>& candidates,
                         const std::vector<std::uint32_t>& samples, int peer) const;
 
@@ -59,6 +66,7 @@ class SampleAttack {
   train::Shards shards_;
   SampleRecovery recovery_;
   MembershipAttack membership_;
+  std::unique_ptr<GradientInversion> inversion_;  ///< null: none is wanted
 };
 
 }  // namespace gossamer::peer

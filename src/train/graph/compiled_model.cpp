@@ -29,9 +29,10 @@ constexpr double kEmbeddingDeviation = 0.02;
 /// Lowers operation after operation: the layers, and the layout of the row.
 class Compiler {
  public:
-  Compiler(const ModelContext& data, int batch)
+  Compiler(const ModelContext& data, int batch, bool sample_gradient)
       : data_(data), batch_(batch), samples_{data.height, data.width, data.channels} {
     graph().sample_values = samples_.values();
+    graph().sample_gradient = sample_gradient;
   }
 
   Status add(const Operation& operation, bool is_last) {
@@ -48,6 +49,8 @@ class Compiler {
       return refuse(operation,
                     "its input are no tokens; an embedding takes the samples, directly or through "
                     "reshapes");
+    if (std::holds_alternative<Embedding>(operation.op) && graph().sample_gradient)
+      return refuse(operation, "it takes tokens, in which the loss has no gradient");
     const std::size_t blocks_before = parameters_.blocks().size();
     auto lowered = lower(operation, shapes, parameters_);
     if (!lowered.ok()) return refuse(operation, lowered.error().message);
@@ -155,7 +158,7 @@ Status check_output(const ModelSpec& spec, const Compiler& compiler, const Model
 }  // namespace
 
 Result<CompiledModel> CompiledModel::compile(const ModelSpec& spec, const ModelContext& data,
-                                             int batch) {
+                                             int batch, bool sample_gradient) {
   GOSSAMER_CHECK(batch >= 1 && data.channels >= 1 && data.height >= 1 && data.width >= 1,
                  "a network has inputs");
   GOSSAMER_TRY(const ModelSpec in_order, ordered(spec));
@@ -163,7 +166,7 @@ Result<CompiledModel> CompiledModel::compile(const ModelSpec& spec, const ModelC
   if (values * batch > kMostValues)
     return invalid_error(
         fmt::format("model: samples of {} values, batch {}: too large", values, batch));
-  Compiler compiler(data, batch);
+  Compiler compiler(data, batch, sample_gradient);
   for (const Operation& operation : in_order.operations)
     GOSSAMER_TRY_STATUS(compiler.add(operation, &operation == &in_order.operations.back()));
   GOSSAMER_TRY_STATUS(check_output(in_order, compiler, data));

@@ -33,8 +33,11 @@ class CompiledModel {
  public:
   /// Compiles for batches of up to `batch` samples. Errors (invalid), with the operation's name:
   /// those of ordered(), operators that do not fit their inputs, and an output that does not fit
-  /// the data.
-  static Result<CompiledModel> compile(const ModelSpec& spec, const ModelContext& data, int batch);
+  /// the data. `sample_gradient`: the backward pass leaves the gradient in the samples in the
+  /// workspace, in the inputs of the layers that take them (train/graph/sample_gradients.hpp); then
+  /// too (invalid): tokens, which have none.
+  static Result<CompiledModel> compile(const ModelSpec& spec, const ModelContext& data, int batch,
+                                       bool sample_gradient = false);
 
   const gpu::Program& program() const { return program_; }
   const std::vector<ParameterBlock>& blocks() const { return blocks_; }

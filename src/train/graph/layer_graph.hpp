@@ -36,12 +36,13 @@ struct LayerGraph {
   std::size_t sample_values = 0;  ///< values of a sample
   std::vector<GraphLayer> layers;
   std::size_t output = kSamplesTensor;  ///< the tensor that the loss is of
+  bool sample_gradient = false;         ///< the gradient in the samples is wanted
 
   std::size_t values(std::size_t tensor) const {  ///< of a sample
     return tensor == kSamplesTensor ? sample_values : layers[tensor - 1].output_values;
   }
   bool has_gradient(std::size_t tensor) const {
-    return tensor != kSamplesTensor && layers[tensor - 1].has_gradient;
+    return tensor == kSamplesTensor ? sample_gradient : layers[tensor - 1].has_gradient;
   }
 };
 

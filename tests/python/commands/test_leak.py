@@ -141,9 +141,29 @@ def test_files_hold_what_the_neighbour_read(gossamer: Path, tmp_path: Path) -> N
         np.testing.assert_allclose(tensors["original"][k], tensors["recovered"][k], atol=1e-3)
 
 
+def test_a_gradient_of_convolutions_is_inverted(gossamer: Path, tmp_path: Path) -> None:
+    config, out = tmp_path / "leak.toml", tmp_path / "out"
+    text = CONFIG.format(peers=6, topology="ring").replace('"mlp"', '"cnn"')
+    config.write_text(text.replace("hidden = [16]", "channels = [8]"))
+    done = leak(gossamer, config, "--invert", "300", "--observers", "0", "--out", str(out))
+    assert done.returncode == 0, done.stderr
+    assert "by inverting" in done.stdout
+    found = json.loads((out / "leak/leak.json").read_text())
+    tensors = load_file(out / "leak/samples.safetensors")
+    inverted = {peer["peer"]: peer["inverted"] for peer in found["groups"][0]["peers"]}
+    assert max(inverted[1], inverted[5]) > 20, "a neighbour's image"
+    assert max(inverted[2], inverted[3], inverted[4]) < 15, "rows of others hide these"
+    for k, shown in enumerate(found["shown"]):
+        error = np.mean((tensors["original"][k] - tensors["recovered"][k]) ** 2)
+        assert 10 * np.log10(1 / error) == pytest.approx(inverted[shown["peer"]], abs=0.01)
+
+
 @pytest.mark.parametrize(
     ("arguments", "part"),
     [
+        (("--invert", "-1"), "--invert -1"),
+        (("--invert", "10", "--predict"), "--invert: with --predict nothing is run"),
+        (("--invert", "10", "--set", "data.batch=0"), "data.batch = 0"),
         (("--set", "algorithm.kind=extra"), "algorithm.kind = 'extra'"),
         (("--observers", "0,9"), "there is no peer 9; ids are 0 to 5"),
         (("--observers", "x"), "--observers"),
