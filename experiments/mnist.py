@@ -17,6 +17,9 @@ from dataclasses import dataclass
 from http.client import HTTPException
 from pathlib import Path
 
+from lab.binary import ROOT
+
+FOLDER = ROOT / "data" / "mnist"  # that of the studies of published results
 MIRRORS = (
     "https://ossci-datasets.s3.amazonaws.com/mnist/",
     "https://storage.googleapis.com/cvdf-datasets/mnist/",
@@ -92,11 +95,18 @@ def fetch_all(folder: Path, mirrors: tuple[str, ...]) -> int:
     return fetched
 
 
+def refusal(error: Exception, folder: Path) -> str:
+    return (
+        f"{error}\n  Without a network, copy the files of the same names from another "
+        f"machine to {folder}."
+    )
+
+
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("folder", nargs="?", type=Path, default=Path("mnist"))
+    parser.add_argument("folder", nargs="?", type=Path, default=FOLDER)
     parser.add_argument(
         "--from", dest="mirrors", action="append", metavar="URL", help="another mirror's folder"
     )
@@ -104,11 +114,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         fetched = fetch_all(options.folder, tuple(options.mirrors or MIRRORS))
     except (FetchError, OSError) as error:
-        print(
-            f"mnist: {error}\n  Without a network, copy the files of the same names from another "
-            f"machine to {options.folder}.",
-            file=sys.stderr,
-        )
+        print(f"mnist: {refusal(error, options.folder)}", file=sys.stderr)
         return 1
     print(
         f"mnist: {options.folder} has 10,000 images ({fetched} of {len(FILES)} files fetched). "

@@ -18,9 +18,11 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import mnist
 import sweep
 from lab.axes import parse_axes
 from lab.binary import ROOT, find_binary
+from lab.cells import read_config
 from lab.readme_section import index_section, readme_section, replace_results
 from lab.errors import LabError
 from lab.study_results import check_columns, collect, read_results, write_results
@@ -112,6 +114,7 @@ def run(study: Study, options: argparse.Namespace) -> int:
     study = replace(
         study, parts=tuple(replace(part, axes=merge_axes(part.axes, extra)) for part in study.parts)
     )
+    provide_images(study)
     code, sweeps = 0, dict[str, Sweep]()
     for part in study.parts:
         print(f"paper: {study.name}, {part.name}", file=sys.stderr, flush=True)
@@ -122,8 +125,9 @@ def run(study: Study, options: argparse.Namespace) -> int:
                 if status == 130
                 else LabError(f"{study.name}: the sweep of part '{part.name}' cannot be run")
             )
-        code = max(code, status)
         sweeps[part.name] = read_sweep(out / part.name)
+        if part.diverged is None or unfinished(sweeps[part.name]):
+            code = max(code, status)
     results, conditions = collect(study, sweeps, find_binary())
     home = out if is_variation(options) else study.folder
     write_results(home / "results.json", results)
@@ -137,6 +141,26 @@ def run(study: Study, options: argparse.Namespace) -> int:
         else f"paper: {study.name}: {summarise(evaluate(study, results))}"
     )
     return code
+
+
+def provide_images(study: Study) -> None:
+    """Fetches MNIST if a part of the study trains on it and it is not there."""
+    for part in study.parts:
+        path = read_config(study.folder / part.config).get("data", {}).get("path", "")
+        replaced = any(axis.key == "data.path" for axis in parse_axes(list(part.axes)))
+        if path and not replaced and (study.folder / path).resolve() == mnist.FOLDER:
+            try:
+                if mnist.fetch_all(mnist.FOLDER, mnist.MIRRORS):
+                    print(f"paper: fetched MNIST into {mnist.FOLDER}", file=sys.stderr)
+            except (mnist.FetchError, OSError) as error:
+                raise LabError(
+                    f"{study.name} trains on MNIST: {mnist.refusal(error, mnist.FOLDER)}"
+                ) from error
+
+
+def unfinished(sweep: Sweep) -> bool:
+    """If a run neither finished nor diverged."""
+    return any(result.status in ("failed", "missing") for result in sweep.results)
 
 
 def sweep_arguments(study: Study, part: Part, out: Path, options: argparse.Namespace) -> list[str]:

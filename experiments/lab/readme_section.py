@@ -74,7 +74,7 @@ def readme_section(study: Study, results: StudyResults, figure: str = "figure.sv
     ]
     for part in study.parts:
         if len(study.parts) > 1:
-            blocks.append(f"**{part.name.capitalize()}**")
+            blocks.append(f"**{_capital(part.name)}**")
         if part.across:
             blocks += [
                 table_across(part, column, results)
@@ -277,6 +277,13 @@ def notes(study: Study, part: Part, results: StudyResults) -> str:
         )
     if any(NEVER in values for row in rows for values in row.values.values()):
         sentences.append("never: at least one seed does not reach the target within the run.")
+    if part.diverged is not None and any(
+        part.diverged in values for row in rows for values in row.values.values()
+    ):
+        column = study.columns_of(part)[0]
+        sentences.append(
+            f"A run whose parameters diverged counts as {value_text(column, part.diverged)}."
+        )
     sentences += [
         f"{_capital(column.name)}: {column.note}."
         for column in study.columns_of(part)

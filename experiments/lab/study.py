@@ -32,6 +32,9 @@ class Part:
     selection_seeds: str = SELECTION_SEEDS  # of the runs that select it; none is reported
     variants: tuple[str, ...] = ()  # names of the study's variants; empty: all
     full: bool = True  # if the full-size study has this part
+    # The value of every column in a run that diverged, as under an attack. Without it such a run
+    # has none, and the study cannot be complete.
+    diverged: float | None = None
     # The only varied axis, whose values are the columns of one table for each column of the part.
     across: str = ""
 
@@ -327,6 +330,11 @@ def _check(study: Study) -> None:
         if name and name not in parts:
             raise LabError(f"there is no part '{name}'")
     for part in study.parts:
+        if part.diverged is not None and part.rates:
+            raise LabError(
+                f"part '{part.name}': a step size at which runs diverge is not selected: remove "
+                "diverged or rates"
+            )
         if part.across and [axis.key for axis in _varied_axes(part)] != [part.across]:
             raise LabError(f"part '{part.name}': across is the only axis that varies, or empty")
     for panel in study.panels:

@@ -5,6 +5,7 @@ column. The cost of a target that is not reached is null in the file and NEVER h
 """
 
 import json
+from collections import defaultdict
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import mean
@@ -13,9 +14,10 @@ from typing import Any
 from lab.axes import VARIANT
 from lab.cells import read_json
 from lab.conditions import Condition, read_conditions, selection_split
+from lab.curves import read_curves
 from lab.errors import LabError
 from lab.measure import METRICS, NEVER, Measure, parse_measure
-from lab.results import Sweep
+from lab.results import CellResult, Key, Sweep
 from lab.study import Column, Part, Study, facet_at
 from lab.topology import topology_metric
 
@@ -71,7 +73,12 @@ def collect(
             select: read_conditions(sweeps[part.name], select) for select in study.selects_of(part)
         }
         conditions[part.name] = found[part.select]
-        rows += [_row(study, part, condition, found, binary) for condition in found[part.select]]
+        if part.diverged is None:
+            rows += [
+                _row(study, part, condition, found, binary) for condition in found[part.select]
+            ]
+        else:
+            rows += _rows_with_diverged(study, part, sweeps[part.name], binary)
     results = StudyResults(
         tuple(rows),
         {part.name: part.rates for part in study.parts},
@@ -109,6 +116,36 @@ def _row(
         values,
         own_rates,
     )
+
+
+def _rows_with_diverged(study: Study, part: Part, sweep: Sweep, binary: Path) -> list[ResultRow]:
+    """The rows of a part that states the value of a diverged run. It selects no step size."""
+    conditions: dict[Key, list[CellResult]] = {}
+    for result in sweep.reported_results():
+        conditions.setdefault(result.cell.condition(), []).append(result)
+    rows = []
+    for key, results in conditions.items():
+        labels, values = dict(key), defaultdict[str, list[float]](list)
+        for result in results:
+            curves = read_curves(result.cell.folder) if result.status == "finished" else None
+            for column in study.columns_of(part):
+                if curves is not None:
+                    value = _value(column, curves, result.summary or {}, binary)
+                    values[column.name].append(value)
+                elif result.status == "diverged":
+                    values[column.name].append(float(part.diverged or 0))
+        rows.append(
+            ResultRow(
+                part.name,
+                labels[VARIANT],
+                facet_at(part, labels),
+                None,
+                False,
+                len(results),
+                dict(values),
+            )
+        )
+    return rows
 
 
 def rate_text(rate: str | None, at_edge: bool) -> str:

@@ -8,16 +8,17 @@
 
 PYTHONPATH has the package, for example build/release/python. The last tenth of the text is for
 tests, the end of the rest for validation (data.validation), and each peer has a part of what is
-left. The run ends with text that the model has written.
+left, or draws from all of it. The run ends with text that the model has written.
 """
 
 from __future__ import annotations
 
 import argparse
 import gzip
+import math
 import sys
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +86,26 @@ class Blocks:
         return self.at(torch.linspace(0, last, count).long())
 
 
+class Cosine(torch.optim.AdamW):
+    """AdamW with a step size that grows in the first twentieth of the steps and falls to 0.
+
+    The step size follows the half wave of a cosine, from the largest one, lr, on.
+    """
+
+    def __init__(self, parameters: Iterable[nn.Parameter], steps: int, **options: Any) -> None:
+        super().__init__(parameters, **options)
+        self._steps, self._largest = steps, self.defaults["lr"]
+
+    def step(self, closure: Any = None) -> Any:
+        done = max((int(state["step"]) for state in self.state.values()), default=0)
+        warmup = max(1, self._steps // 20)
+        left = min(1.0, max(0, done - warmup) / max(1, self._steps - warmup))
+        share = min((done + 1) / warmup, (1 + math.cos(math.pi * left)) / 2)
+        for group in self.param_groups:
+            group["lr"] = self._largest * share
+        return super().step(closure)
+
+
 def loss_of(module: nn.Module, batch: tuple[torch.Tensor, torch.Tensor]) -> torch.Tensor:
     inputs, targets = batch
     outputs = module(inputs)
@@ -96,9 +117,8 @@ def task_of(options: argparse.Namespace, text: Text) -> tuple[gossip.Task, dict[
     size = len(text.values) * 9 // 10
     held_out = round(size * options.validation)
     train, validation, test = text.values.tensor_split([size - held_out, size])
-    own = [
-        Blocks(part, options.block, options.device) for part in train.tensor_split(options.peers)
-    ]
+    parts = [train] * options.peers if options.alike else train.tensor_split(options.peers)
+    own = [Blocks(part, options.block, options.device) for part in parts]
     vocabulary = max(options.vocabulary, len(text.symbols))
     models: dict[int, GPT] = {}
 
@@ -122,7 +142,9 @@ def task_of(options: argparse.Namespace, text: Text) -> tuple[gossip.Task, dict[
 
         return evaluate
 
-    def optimizer(parameters: object) -> torch.optim.Optimizer:
+    def optimizer(parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
+        if options.steps > 0:
+            return Cosine(parameters, options.steps, lr=options.rate, betas=(0.9, 0.99))
         return torch.optim.AdamW(parameters, lr=options.rate, betas=(0.9, 0.99))
 
     validate = evaluation(validation) if held_out > 0 else None
@@ -141,6 +163,8 @@ def task(
     block: int = 32,
     batch: int = 8,
     rate: float = 3e-3,
+    steps: int = 0,
+    alike: bool = False,
     device: str = "cpu",
 ) -> gossip.Task:
     """The task of gpt.toml. [model] sets these parameters; they are the options of this script."""
@@ -171,6 +195,8 @@ def main() -> None:
     add("--block", type=int, default=32, metavar="N", help="symbols in a block (32)")
     add("--batch", type=int, default=8, metavar="N", help="blocks in a batch (8)")
     add("--rate", type=float, default=3e-3, metavar="R", help="of AdamW (0.003)")
+    add("--steps", type=int, default=0, metavar="N", help="of a cosine schedule; 0: none (0)")
+    add("--alike", action="store_true", help="every peer draws its blocks from all of the text")
     add("--seed", type=int, default=0, metavar="N", help="of the model and the batches (0)")
     add("--sample", type=int, default=200, metavar="N", help="symbols to write at the end (200)")
     add("--device", default="cpu", help="of torch, such as cuda (cpu)")

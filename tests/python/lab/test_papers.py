@@ -3,13 +3,16 @@
 The studies of the repository are not run here. A small study runs with the fake program.
 """
 
+import gzip
 import json
 import shutil
+import struct
 import tomllib
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import mnist
 import paper
 import pytest
 from conftest import draw_only
@@ -283,14 +286,27 @@ def check_part(folder: Path, part: Part, cells: list[Cell]) -> None:
         assert check(LaunchConfig(command, folder / part.config), cell) == (0, ""), cell.name
 
 
+@pytest.fixture(scope="session")
+def blank_mnist(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with blank images in the format, number and size of MNIST's test set."""
+    folder = tmp_path_factory.mktemp("mnist")
+    header = struct.pack(">IIII", 0x803, 10000, 28, 28)
+    labels = struct.pack(">II", 0x801, 10000) + bytes(range(10)) * 1000
+    for file, content in zip(mnist.FILES, (header + bytes(7_840_000), labels), strict=True):
+        (folder / file.name).write_bytes(gzip.compress(content, 1))
+    return folder
+
+
 @pytest.mark.parametrize("folder", STUDIES, ids=lambda folder: folder.name)
 @pytest.mark.usefixtures("gossamer")
-def test_every_variant_of_a_study_is_a_valid_run(folder: Path) -> None:
+def test_every_variant_of_a_study_is_a_valid_run(folder: Path, blank_mnist: Path) -> None:
     study = read_study(folder)
     check_columns(study)
     variants = read_variants(folder / "study.toml")
     for part in study.parts:
-        chosen = {name: variants[name] for name in part.variants or variants}
+        config = tomllib.loads((folder / part.config).read_text(encoding="utf-8"))
+        images = {"data.path": str(blank_mnist)} if "path" in config.get("data", {}) else {}
+        chosen = {name: {**variants[name], **images} for name in part.variants or variants}
         first = [Axis(axis.key, axis.values[:1]) for axis in parse_axes(list(part.axes))]
         check_part(
             folder, part, make_cells([Axis("variant", tuple(chosen)), *first], (), folder, chosen)
