@@ -221,12 +221,33 @@ def test_the_text_of_the_repository_is_complete_and_each_seed_draws_other_batche
     assert text.decode(text.values[:54].tolist()) == (
         "In the beginning God created the heaven and the earth."
     )
-    config = {"run": {"peers": 2, "seed": 0}}
+    config = {"run": {"peers": 2, "seed": 0}, "data": {"validation": 0.0}}
     first, again = (gpt.task(config, block=8, batch=2) for _ in range(2))
-    other = gpt.task({"run": {"peers": 2, "seed": 1}}, block=8, batch=2)
+    other = gpt.task({**config, "run": {"peers": 2, "seed": 1}}, block=8, batch=2)
     for peer in range(2):
         inputs = first._batch(peer, 5)[0]
         assert torch.equal(inputs, again._batch(peer, 5)[0])
         assert not torch.equal(inputs, other._batch(peer, 5)[0])
     weights = [next(task._model(0).parameters()) for task in (first, again, other)]
     assert torch.equal(weights[0], weights[1]) and not torch.equal(weights[0], weights[2])
+    assert set(first._evaluations) == {"test"}
+
+
+def test_held_out_text_validates_and_a_cosine_schedule_ends_at_0() -> None:
+    gpt = example("pytorch/gpt.py")
+    config = {"run": {"peers": 2, "seed": 0}, "data": {"validation": 0.5}}
+    task = gpt.task(config, block=8, batch=2, steps=40, alike=True, rate=0.01)
+    assert set(task._evaluations) == {"test", "validation"}
+    parameter = torch.nn.Parameter(torch.ones(1))
+    optimizer = task._optimizer([parameter])
+    rates = []
+    for _ in range(40):
+        parameter.grad = torch.ones(1)
+        optimizer.step()
+        rates.append(optimizer.param_groups[0]["lr"])
+    assert rates[:3] == pytest.approx([0.005, 0.01, 0.01]), "it grows in a twentieth of the steps"
+    assert rates[2:] == sorted(rates[2:], reverse=True) and rates[-1] < 1e-4
+    restored = task._optimizer([parameter])
+    restored.load_state_dict(optimizer.state_dict())
+    restored.step()
+    assert restored.param_groups[0]["lr"] == 0, "a restored optimizer is where it was"
