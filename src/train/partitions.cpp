@@ -28,6 +28,19 @@ std::size_t piece_size(std::size_t total, std::size_t pieces, std::size_t i) {
   return total / pieces + (i < total % pieces ? 1 : 0);
 }
 
+/// `samples` in `count` pieces that differ by at most 1 in size, the larger first.
+std::vector<std::span<const std::uint32_t>> pieces_of(std::span<const std::uint32_t> samples,
+                                                      std::size_t count) {
+  std::vector<std::span<const std::uint32_t>> pieces;
+  std::size_t first = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::size_t size = piece_size(samples.size(), count, i);
+    pieces.push_back(samples.subspan(first, size));
+    first += size;
+  }
+  return pieces;
+}
+
 /// The training samples of each class that has any, in random order.
 std::vector<std::vector<std::uint32_t>> by_class(const Dataset& data, RandomStream& random) {
   std::vector<std::vector<std::uint32_t>> classes(static_cast<std::size_t>(data.classes));
@@ -206,12 +219,10 @@ Result<Shards> cut_by_label(const Dataset& data, int classes_per_peer, int peers
   const auto holders = deal_classes(classes.size(), per_peer, n, random);
   Shards shards(n);
   for (std::size_t k = 0; k < classes.size(); ++k) {
-    auto next = classes[k].begin();
-    for (std::size_t i = 0; i < holders[k].size(); ++i) {
-      const auto end =
-          next + static_cast<std::ptrdiff_t>(piece_size(classes[k].size(), holders[k].size(), i));
-      shards[holders[k][i]].insert(shards[holders[k][i]].end(), next, end);
-      next = end;
+    const auto pieces = pieces_of(classes[k], holders[k].size());
+    for (std::size_t i = 0; i < pieces.size(); ++i) {
+      std::vector<std::uint32_t>& shard = shards[holders[k][i]];
+      shard.insert(shard.end(), pieces[i].begin(), pieces[i].end());
     }
   }
   return shards;
@@ -234,14 +245,8 @@ Result<Shards> cut_sorted(const Dataset& data, int groups, int peers, std::uint6
   Shards shards;
   for (std::size_t group = 0; group < g; ++group) {
     random.shuffle(parts[group]);
-    auto next = parts[group].begin();
-    const std::size_t members = piece_size(n, g, group);
-    for (std::size_t i = 0; i < members; ++i) {
-      const auto end =
-          next + static_cast<std::ptrdiff_t>(piece_size(parts[group].size(), members, i));
-      shards.emplace_back(next, end);
-      next = end;
-    }
+    for (const auto piece : pieces_of(parts[group], piece_size(n, g, group)))
+      shards.emplace_back(piece.begin(), piece.end());
   }
   return shards;
 }

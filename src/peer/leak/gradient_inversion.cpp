@@ -6,6 +6,8 @@
 #include <random>
 #include <utility>
 
+#include "train/model.hpp"
+
 namespace gossamer::peer {
 namespace {
 
@@ -31,16 +33,16 @@ double step_size(int iteration, int iterations) {
 
 }  // namespace
 
-Result<GradientInversion> GradientInversion::make(const train::ModelSpec& model,
-                                                  const train::Dataset& data, int batch,
+Result<GradientInversion> GradientInversion::make(const Config& config, const train::Dataset& data,
                                                   int iterations) {
+  const train::ModelContext context{.channels = data.channels,
+                                    .height = data.height,
+                                    .width = data.width,
+                                    .classes = data.classes};
+  GOSSAMER_TRY(const train::ModelSpec model,
+               train::make_model(config.model.kind, context, config.model.values));
   GOSSAMER_TRY(train::SampleGradients gradients,
-               train::SampleGradients::make(model,
-                                            {.channels = data.channels,
-                                             .height = data.height,
-                                             .width = data.width,
-                                             .classes = data.classes},
-                                            batch));
+               train::SampleGradients::make(model, context, config.shards.batch));
   return GradientInversion(std::move(gradients), data, iterations);
 }
 

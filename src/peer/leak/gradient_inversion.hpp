@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "peer/config/config.hpp"
 #include "train/dataset.hpp"
 #include "train/graph/sample_gradients.hpp"
 
@@ -25,10 +26,10 @@ namespace gossamer::peer {
 /// Outlived by the data set.
 class GradientInversion {
  public:
-  /// Of batches of `batch` samples, with so many `iterations` from each start. Errors as of
-  /// SampleGradients::make().
-  static Result<GradientInversion> make(const train::ModelSpec& model, const train::Dataset& data,
-                                        int batch, int iterations);
+  /// Of the batches of a run, with so many `iterations` from each start. Errors as of make_model()
+  /// and SampleGradients::make().
+  static Result<GradientInversion> make(const Config& config, const train::Dataset& data,
+                                        int iterations);
 
   /// [batch][features]: samples with these labels whose gradient at `parameters` ([d]) has the
   /// direction of `gradient` ([d]), the best of three starts that are drawn from `seed`. Thread:

@@ -41,14 +41,7 @@ Result<SampleAttack> SampleAttack::make(const Setup& setup, gossip::Round rounds
   GOSSAMER_TRY(MembershipAttack membership, MembershipAttack::make(config, data, members));
   SampleAttack attack(setup, std::move(shards), std::move(membership));
   if (inversion > 0) {
-    GOSSAMER_TRY(const train::ModelSpec model, train::make_model(config.model.kind,
-                                                                 {.channels = data.channels,
-                                                                  .height = data.height,
-                                                                  .width = data.width,
-                                                                  .classes = data.classes},
-                                                                 config.model.values));
-    GOSSAMER_TRY(GradientInversion made,
-                 GradientInversion::make(model, data, config.shards.batch, inversion));
+    GOSSAMER_TRY(GradientInversion made, GradientInversion::make(config, data, inversion));
     attack.inversion_ = std::make_unique<GradientInversion>(std::move(made));
   }
   return attack;

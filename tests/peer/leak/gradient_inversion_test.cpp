@@ -56,7 +56,7 @@ TEST_CASE("the image behind a gradient of convolutions is found, and not behind 
   made->compute(std::vector<double>(start.begin(), start.end()), data.features_of(kSample), label);
   std::vector<double> gradient(made->in_parameters().begin(), made->in_parameters().end());
 
-  auto inversion = GradientInversion::make(*model, data, 1, 400);
+  auto inversion = GradientInversion::make(setup->config, data, 400);
   REQUIRE(inversion.ok());
   const SampleRecovery recovery(data, setup->workload->spec().blocks);
   const std::uint32_t samples[]{kSample};
