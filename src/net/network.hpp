@@ -121,9 +121,10 @@ struct AllGather {
   int steps = 0;
   /// The contribution of this process to the next step, of at most kMaxContributionBytes.
   std::function<std::string()> contribution;
-  /// Takes in the contribution of a partner to the same step. An error (lost_peer) says, as a
-  /// clause after the partner's name, why the contribution makes no sense.
-  std::function<Status(const std::string& contribution)> merge;
+  /// Takes in the contribution of the process of peer `there`, over its edge to the hosted peer
+  /// `here`, to the same step. An error (lost_peer) says, as a clause after the partner's name, why
+  /// the contribution makes no sense.
+  std::function<Status(int here, int there, const std::string& contribution)> merge;
 };
 
 /// Thread: the scheduler's, for every function.

@@ -55,8 +55,8 @@ class DeviceLearner final : public Learner<Real> {
     const std::size_t end = data.test_count() > 0 ? data.count : data.train_count;
     for (std::size_t i = begin; i < end; ++i) evaluated_.push_back(static_cast<std::uint32_t>(i));
     if (request_.optimizer.privacy.on())
-      private_gradient_.emplace(request_.optimizer.privacy, request_.seed, device_,
-                                training_.parameters());
+      private_gradient_.emplace(request_.optimizer.privacy, request_.pair_noise, request_.seed,
+                                device_, training_.parameters());
     if (split_ && !worker_) pipeline_.emplace(*split_, request_.split, device_);
   }
 

@@ -14,6 +14,7 @@
 #include "train/graph/compiled_model.hpp"
 #include "train/model.hpp"
 #include "train/optimizer.hpp"
+#include "train/privacy/pair_noise.hpp"
 #include "train/shards.hpp"
 #include "train/split/split_model.hpp"
 #include "train/split/worker_links.hpp"
@@ -76,6 +77,7 @@ struct LearnerRequest {
   ModelSpec model;
   ShardOptions sampling = {};       ///< batch, weights
   OptimizerOptions optimizer = {};  ///< privacy: with the noise multiplier, if it is on
+  PairNoiseRequest pair_noise = {};
   SplitOptions split = {};
   std::uint64_t local_steps =
       0;  ///< of a node in the whole run: the length of the schedule, unless local_epochs is given

@@ -112,7 +112,9 @@ TEST_CASE(
     AllGather gather;
     gather.steps = 3;
     gather.contribution = [&known, i] { return std::to_string(known[i]); };
-    gather.merge = [&known, &merged, i](const std::string& contribution) {
+    gather.merge = [&known, &merged, i](int here, int there, const std::string& contribution) {
+      CHECK(here == static_cast<int>(i));
+      CHECK(std::abs(there - here) == 1);
       known[i] = std::max(known[i], std::stoi(contribution));
       ++merged[i];
       return Status();
@@ -183,7 +185,7 @@ TEST_CASE(
       AllGather made;
       made.steps = steps;
       made.contribution = [] { return std::string(kMaxContributionBytes, 'x'); };
-      made.merge = [understands](const std::string& contribution) {
+      made.merge = [understands](int, int, const std::string& contribution) {
         return understands && contribution.size() == kMaxContributionBytes
                    ? Status()
                    : Status(Error{ErrorKind::lost_peer, "it sent nonsense"});
@@ -216,7 +218,7 @@ TEST_CASE("contributions of a process that died are not taken for those of its s
     AllGather gather;
     gather.steps = 2;
     gather.contribution = [says = std::move(says)] { return says; };
-    gather.merge = [&merged](const std::string& contribution) {
+    gather.merge = [&merged](int, int, const std::string& contribution) {
       merged.push_back(contribution);
       return Status();
     };
@@ -252,7 +254,7 @@ TEST_CASE("a peer that leaves before the run begins is named") {
     AllGather gather;
     gather.steps = 1;
     gather.contribution = [] { return std::string("here"); };
-    gather.merge = [](const std::string&) { return Status(); };
+    gather.merge = [](int, int, const std::string&) { return Status(); };
     if (before) a.network->begin_all_gather(gather);
     b.network->begin_leave();
     if (!before) {

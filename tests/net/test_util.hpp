@@ -123,7 +123,7 @@ inline AllGather all_gather_of(int steps = 1) {
   AllGather made;
   made.steps = steps;
   made.contribution = [] { return std::string("here"); };
-  made.merge = [](const std::string&) { return Status(); };
+  made.merge = [](int, int, const std::string&) { return Status(); };
   return made;
 }
 

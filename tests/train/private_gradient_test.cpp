@@ -55,7 +55,7 @@ struct PrivateBench {
                                double* loss = nullptr) {
     std::vector<double> out(x.size());
     double sum = 0;
-    PrivateGradient<double>(privacy, kTestSeed, device, x.size())
+    PrivateGradient<double>(privacy, {}, kTestSeed, device, x.size())
         .compute(bench.task(), {.peer = 4,
                                 .step = step,
                                 .shard = shard,
@@ -182,4 +182,72 @@ TEST_CASE("a batch without samples is noise alone, and a large one is summed in 
   }
   for (std::size_t k = 0; k < expected.size(); ++k)
     CHECK(summed[k] == doctest::Approx(expected[k]).epsilon(1e-6));
+}
+
+namespace {
+
+/// Bits of an edge and a step, from a public seed; counts how often each end asks.
+struct CountedPairs final : PairSecrets {
+  struct Stream final : BitSource {
+    explicit Stream(const RandomStream& stream) : stream(stream) {}
+    void fill(std::span<std::uint64_t> numbers) override {
+      for (std::uint64_t& number : numbers) number = stream.next_u64();
+    }
+    RandomStream stream;
+  };
+  std::unique_ptr<BitSource> bits(int peer, int partner, std::uint64_t step) override {
+    ++asked;
+    const auto edge =
+        static_cast<std::uint32_t>(100 * std::min(peer, partner) + std::max(peer, partner));
+    return std::make_unique<Stream>(RandomStream(kTestSeed, edge, Purpose::test, step));
+  }
+  int asked = 0;
+};
+
+}  // namespace
+
+TEST_CASE("noise that neighbours share cancels in the sum, and has its deviation at each of them") {
+  PrivateBench at;
+  const std::span<const std::uint32_t> all(at.bench.table.all);
+  const auto pairs = std::make_shared<CountedPairs>();
+  const double shared = 20;
+  // Peer 1 has the neighbours 0 and 2, which have it alone.
+  const PairNoiseRequest request{shared, {{1}, {0, 2}, {1}}, pairs};
+  const auto gradients = [&](const PairNoiseRequest& noise, std::uint64_t step) {
+    std::vector<std::vector<double>> made;
+    PrivateGradient<double> computes(options("reproducible", 1), noise, kTestSeed, at.device,
+                                     at.x.size());
+    for (int peer = 0; peer < 3; ++peer) {
+      std::vector<double>& gradient = made.emplace_back(at.x.size());
+      double loss = 0;
+      computes.compute(at.bench.task(), {.peer = peer,
+                                         .step = step,
+                                         .shard = all,
+                                         .batch = kSamples,
+                                         .parameters = at.x.data(),
+                                         .gradient = gradient.data(),
+                                         .loss = &loss});
+    }
+    return made;
+  };
+  std::vector<double> squares(3);
+  int count = 0;
+  for (std::uint64_t step = 0; step < 80; ++step) {
+    const auto with = gradients(request, step), without = gradients({}, step);
+    for (std::size_t k = 0; k < at.x.size(); ++k, ++count) {
+      double sum = 0;
+      for (std::size_t peer = 0; peer < 3; ++peer) {
+        const double noise = (with[peer][k] - without[peer][k]) * kSamples;
+        squares[peer] += noise * noise;
+        sum += noise;
+      }
+      CHECK(std::abs(sum) < 1e-9 * shared);
+    }
+  }
+  CHECK(pairs->asked == 80 * 4);
+  // 2,000 squares of normals and more: the mean is within 15 % but for a chance of 1e-6.
+  REQUIRE(count > 2000);
+  for (std::size_t peer = 0; peer < 3; ++peer)
+    CHECK(std::sqrt(squares[peer] / count) ==
+          doctest::Approx(shared * std::sqrt(peer == 1 ? 2.0 : 1.0)).epsilon(0.075));
 }

@@ -82,7 +82,7 @@ bool AllGatherPhase::merge_step() {
   for (auto& [pair, edge] : state_.edges) {
     if (!edge.awaited) continue;
     std::deque<std::string>& contributions = unmerged_of(edge);
-    const Status merged = gather_->merge(contributions.front());
+    const Status merged = gather_->merge(pair.first, pair.second, contributions.front());
     contributions.pop_front();
     if (merged.ok()) continue;
     shutdown_.end_run(

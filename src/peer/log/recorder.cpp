@@ -246,7 +246,7 @@ Status Recorder::open_account() {
   PrivacyAccount* account = setup_.workload->privacy_account();
   if (account == nullptr) return {};
   std::string settings = fmt::format("{} {}", setup_.config.shared_hash(),
-                                     setup_.workload->spec().privacy->noise_multiplier);
+                                     setup_.workload->spec().privacy->options.noise_multiplier);
   for (std::size_t i = 0; i < workers(); ++i)
     settings +=
         fmt::format(" {}:{}", hosted_[i], setup_.workload->trainer()->shard_size(hosted_[i]));

@@ -100,18 +100,19 @@ void predict_training(const Setup& setup, Prediction& prediction) {
 
 /// Shards of other processes are not known, and left out.
 std::optional<PredictedPrivacy> predict_privacy(const Setup& setup) {
-  const auto& options = setup.workload->spec().privacy;
-  if (!options) return std::nullopt;
-  PredictedPrivacy predicted{*options};
-  std::set<std::size_t> seen;
+  const auto& plan = setup.workload->spec().privacy;
+  if (!plan) return std::nullopt;
+  PredictedPrivacy predicted{plan->options};
+  std::set<std::pair<std::size_t, double>> seen;
   for (int peer = 0; peer < setup.workers(); ++peer) {
     const std::size_t shard = setup.workload->trainer()->shard_size(peer);
-    if (shard == 0 || !seen.insert(shard).second) continue;
+    const double noise = plan->effective_noise.at(static_cast<std::size_t>(peer));
+    if (shard == 0 || !seen.emplace(shard, noise).second) continue;
     const double epsilon =
-        theory::PrivacyAccountant(sampling_of(setup.config.shards, shard),
-                                  options->noise_multiplier)
-            .epsilon(planned_steps(setup.config, *setup.algorithm, shard), options->delta);
-    if (epsilon > predicted.epsilon) predicted.epsilon = epsilon, predicted.peer = peer;
+        theory::PrivacyAccountant(sampling_of(setup.config.shards, shard), noise)
+            .epsilon(planned_steps(setup.config, *setup.algorithm, shard), plan->options.delta);
+    if (epsilon > predicted.epsilon)
+      predicted.epsilon = epsilon, predicted.peer = peer, predicted.effective_noise = noise;
   }
   return predicted;
 }
@@ -121,14 +122,23 @@ Json privacy_json(const PredictedPrivacy& privacy) {
           {"delta", privacy.options.delta},
           {"peer", privacy.peer},
           {"noise_multiplier", privacy.options.noise_multiplier},
+          {"pair_noise", privacy.options.pair_noise},
+          {"colluding", privacy.options.pair_noise > 0 ? Json(privacy.options.colluding) : Json()},
+          {"effective_noise", privacy.effective_noise},
           {"clip", privacy.options.clip}};
 }
 
 std::string privacy_text(const PredictedPrivacy& privacy) {
+  const train::PrivacyOptions& options = privacy.options;
+  std::string pairs;
+  if (options.pair_noise > 0)
+    pairs =
+        fmt::format(", which with the noise of pairs hides like {:.4g} from {} colluding peer{}",
+                    privacy.effective_noise, options.colluding, options.colluding == 1 ? "" : "s");
   return fmt::format(
-      "epsilon {:.4g} at delta {} after all rounds (peer {}); noise multiplier {:.4g}{}",
-      privacy.epsilon, privacy.options.delta, privacy.peer, privacy.options.noise_multiplier,
-      privacy.options.noise == "secret" ? "" : "; only if the noise were secret");
+      "epsilon {:.4g} at delta {} after all rounds (peer {}); noise multiplier {:.4g}{}{}",
+      privacy.epsilon, options.delta, privacy.peer, options.noise_multiplier, pairs,
+      options.noise == "secret" ? "" : "; only if the noise were secret");
 }
 
 Json numbers(const std::vector<double>& values) {

@@ -30,6 +30,7 @@ struct PredictedPrivacy {
   train::PrivacyOptions options;  ///< with the noise multiplier
   double epsilon = 0;             ///< after all rounds, of the peer of which the run tells most
   int peer = 0;
+  double effective_noise = 0;  ///< that hides its samples: PrivacyPlan::effective_noise
 };
 
 struct Prediction {

@@ -88,9 +88,9 @@ Status PrivacyAccount::close() {
 }
 
 double PrivacyAccount::epsilon(int peer, double sampling) {
-  const auto accountant =
-      accountants_.try_emplace(sampling, sampling, options_.noise_multiplier).first;
-  return accountant->second.epsilon(spent(peer), options_.delta);
+  const double noise = plan_.effective_noise.at(static_cast<std::size_t>(peer));
+  const auto accountant = accountants_.try_emplace({sampling, noise}, sampling, noise).first;
+  return accountant->second.epsilon(spent(peer), plan_.options.delta);
 }
 
 Status PrivacyAccount::write() const {

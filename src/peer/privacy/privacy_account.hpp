@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/result.hpp"
@@ -16,6 +17,14 @@
 
 namespace gossamer::peer {
 
+/// What hides the samples of each peer.
+struct PrivacyPlan {
+  train::PrivacyOptions options;  ///< with the noise multiplier
+  /// By peer, in multiples of clip: what a peer's own noise and that of its pairs hide together,
+  /// as noise of its own; without pair noise the noise multiplier.
+  std::vector<double> effective_noise;
+};
+
 /// One process at a time keeps an account in a file. Thread: spend() and spent() of a peer from one
 /// thread at a time; the rest while nothing is trained.
 class PrivacyAccount {
@@ -23,11 +32,11 @@ class PrivacyAccount {
   /// Gradients of each peer that are reserved at a time, beyond those of the request.
   static constexpr std::uint64_t kBlock = 64;
 
-  /// `options`: with the noise multiplier. In memory alone, until keep_in().
-  PrivacyAccount(const train::PrivacyOptions& options, int peers)
-      : options_(options),
-        spent_(static_cast<std::size_t>(peers)),
-        reserved_(static_cast<std::size_t>(peers)) {}
+  /// Of the plan's peers. In memory alone, until keep_in().
+  explicit PrivacyAccount(PrivacyPlan plan)
+      : plan_(std::move(plan)),
+        spent_(plan_.effective_noise.size()),
+        reserved_(plan_.effective_noise.size()) {}
 
   /// Keeps the account in `file` from now on, which is made if it is not there, and otherwise says
   /// what was spent already. `settings`: a hash of all that ε depends on. Errors (data): the file
@@ -57,10 +66,11 @@ class PrivacyAccount {
  private:
   Status write() const;
 
-  train::PrivacyOptions options_;
-  std::vector<std::uint64_t> spent_, reserved_;              ///< gradients, by peer
-  std::map<double, theory::PrivacyAccountant> accountants_;  ///< by sampling
-  std::filesystem::path file_;                               ///< empty: in memory alone
+  PrivacyPlan plan_;
+  std::vector<std::uint64_t> spent_, reserved_;  ///< gradients, by peer
+  /// By sampling and noise.
+  std::map<std::pair<double, double>, theory::PrivacyAccountant> accountants_;
+  std::filesystem::path file_;  ///< empty: in memory alone
   std::string run_id_, settings_;
   bool found_ = false;
   Status status_;  ///< does not change once failed_ is set

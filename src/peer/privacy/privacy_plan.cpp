@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <set>
 #include <variant>
 
+#include "theory/pair_noise.hpp"
 #include "theory/privacy_accountant.hpp"
 
 namespace gossamer::peer {
@@ -13,6 +15,10 @@ namespace {
 
 /// The keys of [privacy] against each other.
 Status check_keys(const train::PrivacyOptions& privacy) {
+  if (!privacy.on() && privacy.pair_noise > 0)
+    return invalid_error(
+        "privacy.pair_noise: noise hides gradients of at most privacy.clip, which is 0; set "
+        "privacy.clip, for example to 1");
   if (!privacy.on() && (privacy.noise_multiplier > 0 || privacy.epsilon > 0))
     return invalid_error(
         fmt::format("privacy.{}: noise has to cover the longest gradient of a sample, and "
@@ -32,6 +38,52 @@ Status check_keys(const train::PrivacyOptions& privacy) {
         "privacy.noise_multiplier: {} is below {}, where epsilon is in the thousands and means "
         "nothing; set it to 0.5 or more",
         privacy.noise_multiplier, theory::kLeastNoise));
+  return {};
+}
+
+/// Whether pairs of neighbours can share noise that cancels, and hides what it is counted for.
+Status check_pairs(const PrivateRun& run) {
+  const Config& config = run.config;
+  const train::PrivacyOptions& privacy = config.optimizer.privacy;
+  if (privacy.pair_noise == 0) return {};
+  const auto refused = [](const std::string& why) {
+    return invalid_error("privacy.pair_noise: " + why);
+  };
+  if (!run.algorithm.requirements().mixing_matrix)
+    return refused(
+        fmt::format("it cancels in the averages of neighbours, and '{}' averages otherwise; set it "
+                    "to 0, or choose an algorithm that mixes (dpsgd, gradient_tracking)",
+                    config.algorithm.kind));
+  if (run.schedule.period() != 1 || !run.schedule.participants().are_all())
+    return refused(
+        fmt::format("neighbours share it in every round, and those of '{}' change; choose a graph "
+                    "that does not (exponential, torus), in which all peers take part",
+                    config.topology.kind));
+  if (config.optimizer.rule.kind != gpu::UpdateRule::Kind::sgd)
+    return refused(
+        "it cancels where steps are linear in the gradients, as those of SGD are; set "
+        "optimizer.kind = sgd, or set it to 0");
+  if (!gossip::is_lockstep(config.exchange.kind()))
+    return refused(
+        fmt::format("it cancels in the average of rows of the same step, which policy {} does not "
+                    "wait for; set algorithm.policy = sync, or set it to 0",
+                    config.exchange.policy));
+  const topology::Graph partners = noise_partners(run.schedule);
+  const auto fewest = std::ranges::min_element(partners.out, {}, &std::vector<int>::size);
+  if (fewest->empty()) return refused("peer 0 is alone; set it to 0");
+  if (static_cast<int>(fewest->size()) <= privacy.colluding)
+    return invalid_error(fmt::format(
+        "privacy.colluding: {} colluding peers may be all neighbours of peer {}, and know all "
+        "noise "
+        "that it shares; set it to at most {}, choose a graph with more neighbours, or set "
+        "privacy.pair_noise = 0",
+        privacy.colluding, fewest - partners.out.begin(), fewest->size() - 1));
+  constexpr double kMostOperations = 3e10;  // a few seconds for each noise that is tried
+  if (theory::effective_noise_cost(config.run.peers, privacy.colluding) > kMostOperations)
+    return invalid_error(fmt::format(
+        "privacy.colluding: what noise hides from any {} of {} peers would take too long to "
+        "compute; set it to {}, or set privacy.pair_noise = 0",
+        privacy.colluding, config.run.peers, privacy.colluding - 1));
   return {};
 }
 
@@ -75,7 +127,7 @@ Status check_privacy(const PrivateRun& run) {
     return invalid_error(
         "privacy.epsilon: the noise for it depends on the sizes of the shards, which own data tell "
         "only at the start; set privacy.noise_multiplier, and read epsilon in the log");
-  return {};
+  return check_pairs(run);
 }
 
 double sampling_of(const train::ShardOptions& options, std::size_t shard_size) {
@@ -91,33 +143,23 @@ std::uint64_t planned_steps(const Config& config, const gossip::Algorithm& algor
          });
 }
 
-Result<train::PrivacyOptions> plan_privacy(const Config& config, const gossip::Algorithm& algorithm,
-                                           const train::Dataset& data,
-                                           const train::Shards& shards) {
-  train::PrivacyOptions privacy = config.optimizer.privacy;
-  if (!privacy.on()) return privacy;
-  if (data.gradient_noise > 0)
-    return invalid_error(
-        "data.gradient_noise: the data add noise to each gradient, which is not a sample's; set it "
-        "to 0 in a run with privacy.clip");
-  std::set<std::size_t> sizes;
-  for (const auto& shard : shards)
-    if (!shard.empty()) sizes.insert(shard.size());
-  if (sizes.empty()) return privacy;  // the peers are in other processes
-  const std::size_t largest = *sizes.rbegin();
-  if (privacy.delta * static_cast<double>(largest) >= 1)
-    return invalid_error(fmt::format(
-        "privacy.delta: at {}, one of the {} samples of the largest shard may be given away; set "
-        "it well below 1 / {}",
-        privacy.delta, largest, largest));
-  if (privacy.epsilon == 0) return privacy;
+topology::Graph noise_partners(const topology::MixingSchedule& schedule) {
+  const topology::Graph graph = topology::graph_of(*schedule.at(0));
+  return topology::union_of(std::array{graph, topology::reversed(graph)});
+}
+
+namespace {
+
+/// The least noise with which no peer spends more than privacy.epsilon.
+Result<double> planned_noise(const PrivateRun& run, const std::set<std::size_t>& shard_sizes) {
+  const train::PrivacyOptions& privacy = run.config.optimizer.privacy;
+  double least = 0;
   // A larger shard has a smaller q, and may have more batches.
-  for (const std::size_t size : sizes) {
-    const double sampling = sampling_of(config.shards, size);
-    const std::uint64_t steps = planned_steps(config, algorithm, size);
-    if (privacy.noise_multiplier > 0 &&
-        theory::PrivacyAccountant(sampling, privacy.noise_multiplier)
-                .epsilon(steps, privacy.delta) <= privacy.epsilon)
+  for (const std::size_t size : shard_sizes) {
+    const double sampling = sampling_of(run.config.shards, size);
+    const std::uint64_t steps = planned_steps(run.config, run.algorithm, size);
+    if (least > 0 &&
+        theory::PrivacyAccountant(sampling, least).epsilon(steps, privacy.delta) <= privacy.epsilon)
       continue;
     const auto noise =
         theory::noise_multiplier_for(privacy.epsilon, privacy.delta, sampling, steps);
@@ -125,9 +167,45 @@ Result<train::PrivacyOptions> plan_privacy(const Config& config, const gossip::A
       return invalid_error(fmt::format(
           "privacy.epsilon: no noise reaches {} at delta {}; set a larger epsilon or delta",
           privacy.epsilon, privacy.delta));
-    privacy.noise_multiplier = *noise;
+    least = *noise;
   }
-  return privacy;
+  return least;
+}
+
+}  // namespace
+
+Result<PrivacyPlan> plan_privacy(const PrivateRun& run, const train::Dataset& data,
+                                 const train::Shards& shards) {
+  PrivacyPlan plan{run.config.optimizer.privacy, {}};
+  train::PrivacyOptions& privacy = plan.options;
+  if (data.gradient_noise > 0)
+    return invalid_error(
+        "data.gradient_noise: the data add noise to each gradient, which is not a sample's; set it "
+        "to 0 in a run with privacy.clip");
+  std::set<std::size_t> sizes;
+  for (const auto& shard : shards)
+    if (!shard.empty()) sizes.insert(shard.size());
+  const std::size_t largest = sizes.empty() ? 0 : *sizes.rbegin();
+  if (privacy.delta * static_cast<double>(largest) >= 1)
+    return invalid_error(fmt::format(
+        "privacy.delta: at {}, one of the {} samples of the largest shard may be given away; set "
+        "it well below 1 / {}",
+        privacy.delta, largest, largest));
+  const bool planned = privacy.epsilon > 0 && !sizes.empty();  // else all peers are elsewhere
+  if (planned) {
+    GOSSAMER_TRY(privacy.noise_multiplier, planned_noise(run, sizes));
+  }
+  const auto peers = static_cast<std::size_t>(run.config.run.peers);
+  plan.effective_noise.assign(peers, privacy.noise_multiplier);
+  if (privacy.pair_noise == 0 || privacy.noise_multiplier == 0) return plan;
+  const topology::Graph partners = noise_partners(run.schedule);
+  theory::PairNoise noise{privacy.noise_multiplier, privacy.pair_noise, privacy.colluding};
+  if (planned) {
+    noise.own = theory::own_noise_for(privacy.noise_multiplier, partners, noise);
+    privacy.noise_multiplier = noise.own;
+  }
+  plan.effective_noise = theory::effective_noise(partners, noise);
+  return plan;
 }
 
 }  // namespace gossamer::peer

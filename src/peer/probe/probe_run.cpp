@@ -170,8 +170,8 @@ Status ProbeRun::agree() {
   net::AllGather gather;
   gather.steps = 1 + inner.steps;
   gather.contribution = [&] { return sent++ == 0 ? list.contribution() : inner.contribution(); };
-  gather.merge = [&](const std::string& contribution) {
-    return sent == 1 ? list.merge(contribution) : inner.merge(contribution);
+  gather.merge = [&](int here, int there, const std::string& contribution) {
+    return sent == 1 ? list.merge(contribution) : inner.merge(here, there, contribution);
   };
   GOSSAMER_TRY_STATUS(network_->all_gather(std::move(gather)));
   GOSSAMER_TRY(processes_, list.processes());

@@ -48,13 +48,17 @@ Result<StartAgreement> StartAgreement::make(const Setup& setup, const std::vecto
 
 net::AllGather StartAgreement::all_gather() {
   net::AllGather gather;
-  gather.steps = steps_ * (1 + (shards_ ? shards_->pages() : 0));
-  gather.contribution = [this] {
+  SecretPairs* const pairs = setup_->workload->secret_pairs();
+  const int pages = shards_ ? shards_->pages() : 0;
+  gather.steps = steps_ * (1 + pages) + (pairs != nullptr ? 1 : 0);
+  gather.contribution = [this, pairs, pages] {
     const int page = sent_++ / steps_ - 1;
+    if (page == pages) return pairs->contribution();
     return page < 0 ? rounds_.contribution() : shards_->contribution(page);
   };
-  gather.merge = [this](const std::string& contribution) {
+  gather.merge = [this, pairs, pages](int here, int there, const std::string& contribution) {
     const int page = (sent_ - 1) / steps_ - 1;
+    if (page == pages) return pairs->agree(here, there, contribution);
     return page < 0 ? rounds_.merge(contribution) : shards_->merge(page, contribution);
   };
   return gather;

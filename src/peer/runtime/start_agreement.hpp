@@ -1,5 +1,6 @@
 // All that the processes of a network agree on before the first round, in one all-gather: the round
-// at which they start, and the shards where each peer has its own data.
+// at which they start, the shards where each peer has its own data, and the secrets of neighbours
+// whose private gradients share noise.
 #pragma once
 
 #include <optional>
@@ -18,7 +19,8 @@ class StartAgreement {
   static Result<StartAgreement> make(const Setup& setup, const std::vector<int>& hosted,
                                      const std::vector<gossip::Round>& rounds);
 
-  /// The rounds and then each page of the shards, one after the other. All processes have the same
+  /// The rounds, then each page of the shards, and then, in a single step because only neighbours
+  /// need them, the keys of pair noise. All processes have the same
   /// number of steps, because the handshake has compared their configurations. This object outlives
   /// the all-gather and stays where it is.
   net::AllGather all_gather();

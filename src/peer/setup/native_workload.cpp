@@ -7,7 +7,6 @@
 #include "base/hash.hpp"
 #include "gpu/device_rows.hpp"
 #include "peer/attack/poisoning.hpp"
-#include "peer/privacy/privacy_plan.hpp"
 #include "peer/setup/learner_trainer.hpp"
 #include "train/graph/operators.hpp"
 #include "train/muon/muon_learner.hpp"
@@ -63,20 +62,45 @@ Result<std::unique_ptr<train::Learner<float>>> make_backdoor_test(const train::D
   return train::make_learner<float>(std::move(request), device);
 }
 
+train::DatasetContext data_context_of(const Config& config, std::span<const int> hosted) {
+  train::DatasetContext context{config.run.peers, config.run.seed};
+  context.own = config.shards.partition == "own";
+  context.validation = config.shards.validation;
+  if (config.shards.evaluate == "validation") context.evaluate = train::EvaluationSplit::validation;
+  for (const int node : hosted)
+    if (node < config.run.peers) context.hosted.push_back(node);
+  return context;
+}
+
+/// The noise that neighbours share. `secret`: set where other processes have to agree on it.
+train::PairNoiseRequest pair_noise(const PrivateRun& run, const std::vector<int>& hosted,
+                                   std::shared_ptr<SecretPairs>& secret) {
+  const train::PrivacyOptions& privacy = run.config.optimizer.privacy;
+  if (privacy.pair_noise == 0) return {};
+  train::PairNoiseRequest request{privacy.pair_noise * privacy.clip,
+                                  noise_partners(run.schedule).out, nullptr};
+  if (privacy.noise == "reproducible")
+    request.secrets = std::make_shared<ReproduciblePairs>(run.config.run.seed);
+  else request.secrets = secret = std::make_shared<SecretPairs>(run.config.run_id(), hosted);
+  return request;
+}
+
 class NativeWorkload final : public Workload {
  public:
   NativeWorkload(WorkloadSpec spec, std::shared_ptr<train::Dataset> data,
                  std::unique_ptr<train::Learner<float>> learner,
                  std::unique_ptr<train::Learner<float>> backdoor_test,
-                 train::WorkerLinks<float>* links, gpu::Device& device, int peers)
+                 std::shared_ptr<SecretPairs> pairs, train::WorkerLinks<float>* links,
+                 gpu::Device& device, int peers)
       : spec_(std::move(spec)),
         data_(std::move(data)),
         standardised_features_(data_->unscaled.empty() ? 0 : data_->feature_count()),
         device_(device),
         links_(links),
         learner_(std::move(learner)),
-        backdoor_test_(std::move(backdoor_test)) {
-    if (spec_.privacy) account_.emplace(*spec_.privacy, peers);
+        backdoor_test_(std::move(backdoor_test)),
+        pairs_(std::move(pairs)) {
+    if (spec_.privacy) account_.emplace(*spec_.privacy);
     trainer_.emplace(*learner_, device, peers, privacy_account(), links_);
   }
 
@@ -86,6 +110,7 @@ class NativeWorkload final : public Workload {
   }
   gossip::Trainer* trainer() override { return &*trainer_; }
   PrivacyAccount* privacy_account() override { return account_ ? &*account_ : nullptr; }
+  SecretPairs* secret_pairs() override { return pairs_.get(); }
 
   std::vector<train::Evaluation> evaluate(const RowViews& rows) override {
     return evaluate_with(*learner_, rows);
@@ -147,22 +172,20 @@ class NativeWorkload final : public Workload {
   train::WorkerLinks<float>* links_;  ///< null: no worker is elsewhere
   std::unique_ptr<train::Learner<float>> learner_;
   std::unique_ptr<train::Learner<float>> backdoor_test_;  ///< null: the run has no backdoor
+  std::shared_ptr<SecretPairs> pairs_;                    ///< null: peers share no secret noise
   std::optional<PrivacyAccount> account_;
   std::optional<LearnerTrainer> trainer_;  ///< from the constructor on
 };
 
 }  // namespace
 
-Result<std::shared_ptr<Workload>> make_native_workload(
-    const Config& config, const gossip::Algorithm& algorithm, gpu::Device& device,
-    std::span<const int> hosted, const gossip::AttackPlan& attack, train::Worker<float> worker) {
-  train::DatasetContext data_context{config.run.peers, config.run.seed};
-  data_context.own = config.shards.partition == "own";
-  data_context.validation = config.shards.validation;
-  if (config.shards.evaluate == "validation")
-    data_context.evaluate = train::EvaluationSplit::validation;
-  for (const int node : hosted)
-    if (node < config.run.peers) data_context.hosted.push_back(node);
+Result<std::shared_ptr<Workload>> make_native_workload(const PrivateRun& run, gpu::Device& device,
+                                                       std::span<const int> hosted,
+                                                       const gossip::AttackPlan& attack,
+                                                       train::Worker<float> worker) {
+  const Config& config = run.config;
+  const gossip::Algorithm& algorithm = run.algorithm;
+  const train::DatasetContext data_context = data_context_of(config, hosted);
   GOSSAMER_TRY(train::Dataset made,
                train::make_dataset(config.data.kind, data_context, config.data.values));
   train::LearnerRequest request;
@@ -185,23 +208,28 @@ Result<std::shared_ptr<Workload>> make_native_workload(
   request.weigh_gradients = algorithm.requirements().data_weights != gossip::DataWeights::models;
   request.seed = config.run.seed;
   request.different_initial = config.run.init == "different";
-  GOSSAMER_TRY(request.optimizer.privacy, plan_privacy(config, algorithm, *data, request.shards));
+  std::optional<PrivacyPlan> privacy;
+  std::shared_ptr<SecretPairs> pairs;
+  if (config.optimizer.privacy.on()) {
+    GOSSAMER_TRY(privacy, plan_privacy(run, *data, request.shards));
+    request.optimizer.privacy = privacy->options;
+    request.pair_noise = pair_noise(run, data_context.hosted, pairs);
+  }
   std::unique_ptr<train::Learner<float>> backdoor_test;
   if (attack.backdoor() != nullptr) {
     GOSSAMER_TRY(backdoor_test,
                  make_backdoor_test(*data, *attack.backdoor(), request.model, device));
   }
-  const train::PrivacyOptions privacy = request.optimizer.privacy;
   const train::OptimizerOptions optimizer = request.optimizer;
   GOSSAMER_TRY(auto learner, train::make_learner<float>(std::move(request), device, worker));
   if (optimizer.rule.kind == gpu::UpdateRule::Kind::muon)
     learner = train::make_muon_learner(std::move(learner), optimizer, device);
   WorkloadSpec spec = spec_of(config, *learner, data);
   spec.model_text = model_text;
-  if (privacy.on()) spec.privacy = privacy;
+  spec.privacy = std::move(privacy);
   const auto workload = std::make_shared<NativeWorkload>(std::move(spec), data, std::move(learner),
-                                                         std::move(backdoor_test), worker.links,
-                                                         device, config.run.peers);
+                                                         std::move(backdoor_test), std::move(pairs),
+                                                         worker.links, device, config.run.peers);
   const bool all_here = data_context.hosted.size() == static_cast<std::size_t>(config.run.peers);
   if (data->own && (all_here || config.run.open)) workload->agree(data->own_shards);
   if (config.run.open) data->own_shards.clear();  // no process has to know those of others

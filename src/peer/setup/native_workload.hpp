@@ -4,21 +4,19 @@
 #include <memory>
 
 #include "base/result.hpp"
-#include "gossip/algorithm.hpp"
 #include "gossip/attack.hpp"
 #include "gpu/device.hpp"
-#include "peer/config/config.hpp"
+#include "peer/privacy/privacy_plan.hpp"
 #include "peer/setup/workload.hpp"
 
 namespace gossamer::peer {
 
 /// The workload of [model], [data] and [optimizer] of a process that hosts the nodes `hosted`,
-/// trained on `device`, which outlives it. The samples of hostile peers are as `attack` says.
+/// trained on `device`, which outlives it. The samples of hostile peers are as `attack` says. `run`
+/// passed check_privacy().
 /// Errors: (invalid) the sections do not fit together, or the attack does not fit the data; (data)
 /// a file is missing or damaged.
-Result<std::shared_ptr<Workload>> make_native_workload(const Config& config,
-                                                       const gossip::Algorithm& algorithm,
-                                                       gpu::Device& device,
+Result<std::shared_ptr<Workload>> make_native_workload(const PrivateRun& run, gpu::Device& device,
                                                        std::span<const int> hosted,
                                                        const gossip::AttackPlan& attack,
                                                        train::Worker<float> worker = {});

@@ -27,7 +27,8 @@ Result<std::shared_ptr<Workload>> make_workload(const Setup& setup, const std::v
                                                 std::shared_ptr<Workload> external,
                                                 train::Worker<float> worker) {
   const Config& config = setup.config;
-  GOSSAMER_TRY_STATUS(check_privacy({config, *setup.algorithm, setup.rule}));
+  const PrivateRun run{config, *setup.algorithm, setup.rule, *setup.schedule};
+  GOSSAMER_TRY_STATUS(check_privacy(run));
   GOSSAMER_TRY_STATUS(check_external(setup, external.get()));
   const gossip::AlgorithmRequirements needs = setup.algorithm->requirements();
   const bool recorded = external && external->spec().recorded;
@@ -45,8 +46,7 @@ Result<std::shared_ptr<Workload>> make_workload(const Setup& setup, const std::v
             : fmt::format("split: the algorithm '{}' trains no model", config.algorithm.kind));
   if (external) return external;
   if (!needs.trainer) return make_untrained_workload(needs.row_length, config.run.seed);
-  return make_native_workload(config, *setup.algorithm, *setup.device, hosted, setup.attack,
-                              worker);
+  return make_native_workload(run, *setup.device, hosted, setup.attack, worker);
 }
 
 }  // namespace

@@ -13,13 +13,13 @@
 #include <vector>
 
 #include "gossip/trainer.hpp"
+#include "peer/privacy/pair_secrets.hpp"
 #include "peer/privacy/privacy_account.hpp"
 #include "peer/setup/row_views.hpp"
 #include "peer/storage/shards_file.hpp"
 #include "train/dataset.hpp"
 #include "train/graph/compiled_model.hpp"
 #include "train/learner.hpp"
-#include "train/privacy/options.hpp"
 
 namespace gossamer::peer {
 
@@ -50,10 +50,9 @@ struct WorkloadSpec {
   WorkspaceBytes workspace;     ///< of each peer
   bool recorded = false;    ///< stands for a workload that is elsewhere, and only has its tensors
   bool saves_state = true;  ///< save_state() gives what rows and loss sums lack
-  std::optional<train::PrivacyOptions>
-      privacy;                    ///< of private gradients, with the noise multiplier
-  std::string divergence_advice;  ///< what usually helps where a run diverged; may be empty
-  std::string identity;           ///< for people, and the same at all peers; may be empty
+  std::optional<PrivacyPlan> privacy;  ///< of private gradients
+  std::string divergence_advice;       ///< what usually helps where a run diverged; may be empty
+  std::string identity;                ///< for people, and the same at all peers; may be empty
   /// How the model is cut over the workers of a replica; null: it is whole.
   std::shared_ptr<const train::SplitModel> split;
   std::string model_text;  ///< of a model that a file describes: train::canonical_text()
@@ -95,6 +94,8 @@ class Workload {
   virtual std::string data_hash() const = 0;
   /// What the private gradients of the peers have spent; null: gradients are not private.
   virtual PrivacyAccount* privacy_account() { return nullptr; }
+  /// What the processes of a network have to agree on before the run; null: nothing.
+  virtual SecretPairs* secret_pairs() { return nullptr; }
   /// A call of the trainer that waits for other processes ends with train::WorkerLost, and so does
   /// each later one. Thread: any.
   virtual void interrupt() {}

@@ -29,7 +29,18 @@ const ParameterSet<PrivacyOptions>& privacy_parameters() {
                {.help = "secret: noise and batches are drawn from the operating system, and differ "
                         "in each run; reproducible: from run.seed, which everybody may know, so "
                         "that nothing is protected: for experiments",
-                .choices = {"secret", "reproducible"}});
+                .choices = {"secret", "reproducible"}})
+          .add("pair_noise", &PrivacyOptions::pair_noise,
+               {.help = "standard deviation, in multiples of clip, of more noise that each two "
+                        "neighbours add with opposite signs, from a secret that only they have: it "
+                        "cancels in the mean (DECOR, Allouah et al. 2024); 0: none",
+                .minimum = 0,
+                .maximum = 1000})
+          .add("colluding", &PrivacyOptions::colluding,
+               {.help = "with pair_noise: epsilon holds against that many peers that put together "
+                        "all that they know, and against everybody who knows less",
+                .minimum = 0,
+                .maximum = 16});
   return set;
 }
 

@@ -15,6 +15,8 @@ struct PrivacyOptions {
   double epsilon = 0;           ///< of the whole run; 0: from noise_multiplier
   double delta = 1e-5;
   std::string noise = "secret";  ///< secret | reproducible
+  double pair_noise = 0;         ///< τ, that two neighbours share; 0: none
+  int colluding = 1;             ///< peers that tell what they share with others
 
   bool on() const { return clip > 0; }
 };

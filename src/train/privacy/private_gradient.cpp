@@ -1,16 +1,14 @@
 #include "train/privacy/private_gradient.hpp"
 
-#include <sys/random.h>
-
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cmath>
 #include <numbers>
 #include <utility>
 
 #include "base/check.hpp"
 #include "base/philox.hpp"
+#include "train/privacy/system_bits.hpp"
 
 namespace gossamer::train {
 namespace {
@@ -22,25 +20,17 @@ std::size_t samples_together(std::size_t parameters) {
   return std::clamp<std::size_t>(kValues / std::max<std::size_t>(parameters, 1), 4, 64);
 }
 
-/// Random numbers from the operating system's generator.
-class SystemBits {
+/// Numbers of a source, which is asked for many at a time.
+class BufferedBits {
  public:
+  explicit BufferedBits(BitSource& source) : source_(source) {}
   std::uint64_t next_u64() {
-    if (used_ == numbers_.size()) refill();
+    if (used_ == numbers_.size()) source_.fill(numbers_), used_ = 0;
     return numbers_[used_++];
   }
 
  private:
-  void refill() {
-    std::span<std::byte> bytes = std::as_writable_bytes(std::span(numbers_));
-    while (!bytes.empty()) {
-      const ssize_t got = getrandom(bytes.data(), bytes.size(), 0);
-      GOSSAMER_CHECK(got > 0 || errno == EINTR, "the system has random numbers (getrandom)");
-      if (got > 0) bytes = bytes.subspan(static_cast<std::size_t>(got));
-    }
-    used_ = 0;
-  }
-
+  BitSource& source_;
   std::array<std::uint64_t, 512> numbers_{};
   std::size_t used_ = numbers_.size();
 };
@@ -65,20 +55,22 @@ void draw_batch(std::span<const std::uint32_t> shard, double q, auto& bits,
 }
 
 template <class Real>
-void draw_noise(double deviation, auto& bits, std::vector<Real>& noise) {
+void add_noise(double deviation, auto& bits, std::vector<Real>& noise) {
   for (std::size_t i = 0; i < noise.size(); i += 2) {
     const auto [first, second] = normal_pair(bits);
-    noise[i] = static_cast<Real>(deviation * first);
-    if (i + 1 < noise.size()) noise[i + 1] = static_cast<Real>(deviation * second);
+    noise[i] += static_cast<Real>(deviation * first);
+    if (i + 1 < noise.size()) noise[i + 1] += static_cast<Real>(deviation * second);
   }
 }
 
 }  // namespace
 
 template <class Real>
-PrivateGradient<Real>::PrivateGradient(const PrivacyOptions& options, std::uint64_t seed,
-                                       gpu::BasicDevice<Real>& device, std::size_t parameters)
+PrivateGradient<Real>::PrivateGradient(const PrivacyOptions& options, PairNoiseRequest pairs,
+                                       std::uint64_t seed, gpu::BasicDevice<Real>& device,
+                                       std::size_t parameters)
     : options_(options),
+      pairs_(std::move(pairs)),
       seed_(seed),
       device_(device),
       parameters_(parameters),
@@ -110,17 +102,20 @@ void PrivateGradient<Real>::compute(const gpu::Task& task,
                                     const PrivateGradientRequest<Real>& request) {
   const double q = request.batch / static_cast<double>(request.shard.size());
   const double deviation = options_.noise_multiplier * options_.clip;
+  std::ranges::fill(noise_, Real(0));
   if (options_.noise == "reproducible") {
     const auto peer = static_cast<std::uint32_t>(request.peer);
     RandomStream batch(seed_, peer, Purpose::private_batch, request.step);
     RandomStream noise(seed_, peer, Purpose::private_noise, request.step);
     draw_batch(request.shard, q, batch, samples_);
-    draw_noise(deviation, noise, noise_);
+    add_noise(deviation, noise, noise_);
   } else {
-    SystemBits bits;
+    SystemBits system;
+    BufferedBits bits(system);
     draw_batch(request.shard, q, bits, samples_);
-    draw_noise(deviation, bits, noise_);
+    add_noise(deviation, bits, noise_);
   }
+  if (pairs_.deviation > 0) add_pair_noise(request.peer, request.step);
   device_.upload(request.gradient, noise_.data(), noise_.size() * sizeof(Real));
   Workspace& workspace = workspace_of(request.parameters);
   double loss = 0;
@@ -137,6 +132,16 @@ void PrivateGradient<Real>::compute(const gpu::Task& task,
   device_.download(&sum, request.loss, sizeof sum);
   sum += loss / request.batch;
   device_.upload(request.loss, &sum, sizeof sum);
+}
+
+/// Of an edge, the peer with the lower number adds the noise, and the other one takes it away.
+template <class Real>
+void PrivateGradient<Real>::add_pair_noise(int peer, std::uint64_t step) {
+  for (const int partner : pairs_.partners.at(static_cast<std::size_t>(peer))) {
+    const std::unique_ptr<BitSource> secret = pairs_.secrets->bits(peer, partner, step);
+    BufferedBits bits(*secret);
+    add_noise(peer < partner ? pairs_.deviation : -pairs_.deviation, bits, noise_);
+  }
 }
 
 /// min(1, C / norm), rounded so that the product with the norm is not above C.

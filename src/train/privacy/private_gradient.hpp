@@ -1,8 +1,9 @@
 // Gradients of differentially private SGD (Abadi et al. 2016, "Deep Learning with Differential
 // Privacy", Alg. 1). Each sample of the shard enters the batch by itself with probability q = B /
 // |shard|; each sample's gradient g_s is scaled to a norm of at most C; and
-//   g = (Σ_s g_s · min(1, C / ‖g_s‖) + N(0, σ²C² I)) / B,
-// where a gradient that is not finite counts as 0.
+//   g = (Σ_s g_s · min(1, C / ‖g_s‖) + N(0, σ²C² I) + Σ_j v_j) / B,
+// where a gradient that is not finite counts as 0. The noise v_j ~ N(0, τ²C² I) that the peer
+// shares with a neighbour j has the opposite sign there; without privacy.pair_noise there is none.
 // A peer's gradients are all that its rows have of its samples, so that what neighbours receive, or
 // anybody who listens, tells no more of a sample than theory/privacy_accountant.hpp states.
 #pragma once
@@ -14,6 +15,7 @@
 #include "gpu/device.hpp"
 #include "gpu/device_rows.hpp"
 #include "train/privacy/options.hpp"
+#include "train/privacy/pair_noise.hpp"
 
 namespace gossamer::train {
 
@@ -33,9 +35,10 @@ struct PrivateGradientRequest {
 template <class Real>
 class PrivateGradient {
  public:
-  /// `options`: with clip and noise_multiplier. `seed`: of reproducible noise.
-  PrivateGradient(const PrivacyOptions& options, std::uint64_t seed, gpu::BasicDevice<Real>& device,
-                  std::size_t parameters);
+  /// `options`: with clip and noise_multiplier. `pairs`: of all peers that are asked for. `seed`:
+  /// of reproducible noise.
+  PrivateGradient(const PrivacyOptions& options, PairNoiseRequest pairs, std::uint64_t seed,
+                  gpu::BasicDevice<Real>& device, std::size_t parameters);
 
   /// With the noise "reproducible", a pure function of the request, the seed and the samples. The
   /// same bits on every device whose gradients have the same bits.
@@ -51,6 +54,7 @@ class PrivateGradient {
     gpu::DeviceRows<double> losses;  ///< of the samples
   };
   Workspace& workspace_of(const Real* row);
+  void add_pair_noise(int peer, std::uint64_t step);
   /// Adds the clipped gradients of a few samples to `request.gradient`. Returns the sum of their
   /// losses.
   double add_clipped(const gpu::Task& task, const PrivateGradientRequest<Real>& request,
@@ -58,6 +62,7 @@ class PrivateGradient {
   Real clip_factor(double norm) const;
 
   PrivacyOptions options_;
+  PairNoiseRequest pairs_;
   std::uint64_t seed_;
   gpu::BasicDevice<Real>& device_;
   std::size_t parameters_;

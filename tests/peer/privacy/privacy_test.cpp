@@ -180,7 +180,8 @@ TEST_CASE("an epsilon that is asked for is reached, and not passed") {
   const auto predicted = predict(setup, 0.9).privacy;
   REQUIRE(predicted.has_value());
   CHECK(predicted->epsilon == epsilon);
-  CHECK(setup.workload->spec().privacy->noise_multiplier == predicted->options.noise_multiplier);
+  CHECK(setup.workload->spec().privacy->options.noise_multiplier ==
+        predicted->options.noise_multiplier);
   CHECK(summary_text(left.summary).find("privacy                 epsilon ") != std::string::npos);
 }
 
@@ -206,17 +207,21 @@ TEST_CASE("an epsilon holds for every shard, also where a larger one has more ba
   REQUIRE(algorithm.ok());
   train::Shards shards(2);
   for (std::uint32_t i = 0; i < 39; ++i) shards[i < 19 ? 0 : 1].push_back(i);
-  const auto plan = plan_privacy(config, **algorithm, *data, shards);
+  const auto schedule = topology::make_schedule(schedule_request(config, **algorithm));
+  REQUIRE(schedule.ok());
+  const gossip::MixingRule rule;
+  const PrivateRun planned{config, **algorithm, rule, **schedule};
+  const auto plan = plan_privacy(planned, *data, shards);
   REQUIRE(plan.ok());
   double most = 0;
   for (const auto& shard : shards)
     most = std::max(most, theory::PrivacyAccountant(sampling_of(config.shards, shard.size()),
-                                                    plan->noise_multiplier)
+                                                    plan->options.noise_multiplier)
                               .epsilon(planned_steps(config, **algorithm, shard.size()), 1e-5));
   CHECK(most <= 4);
   CHECK(most > 3.99);
   // No shard is in this process.
-  CHECK(plan_privacy(config, **algorithm, *data, train::Shards(2)).ok());
+  CHECK(plan_privacy(planned, *data, train::Shards(2)).ok());
 }
 
 namespace {
@@ -280,16 +285,15 @@ TEST_CASE("a run that is interrupted states what was spent since its last record
 TEST_CASE("an account is written before it is spent, and never says less than it was") {
   const Folder folder;
   const fs::path file = folder.path / "privacy-0.json";
-  train::PrivacyOptions options;
-  options.clip = options.noise_multiplier = 1;
+  const PrivacyPlan plan{{.clip = 1, .noise_multiplier = 1}, {1, 1, 1}};
   const auto written_account = [&] { return account_in(folder.path); };
   {
-    PrivacyAccount account(options, 3);
+    PrivacyAccount account(plan);
     REQUIRE(account.keep_in(file, "run", "settings").ok());
     CHECK_FALSE(account.has_earlier_account());
     CHECK(account.empty());
     // A process that ended before its first gradient leaves an account of nothing.
-    PrivacyAccount other(options, 3);
+    PrivacyAccount other(plan);
     REQUIRE(other.keep_in(file, "run", "settings").ok());
     CHECK_FALSE(other.has_earlier_account());
     CHECK(account.spend(1, 1));
@@ -301,7 +305,7 @@ TEST_CASE("an account is written before it is spent, and never says less than it
       CHECK(written_account()[1] <= account.spent(1) + PrivacyAccount::kBlock);
     }
   }  // killed
-  PrivacyAccount again(options, 3);
+  PrivacyAccount again(plan);
   REQUIRE(again.keep_in(file, "run", "settings").ok());
   CHECK(again.has_earlier_account());
   CHECK(again.spent(1) >= 200);
@@ -314,7 +318,7 @@ TEST_CASE("an account is written before it is spent, and never says less than it
   CHECK(written_account()[2] == 7);
 
   for (const char* settings : {"other", ""})
-    CHECK(PrivacyAccount(options, 3).keep_in(file, "run", settings).error().message ==
+    CHECK(PrivacyAccount(plan).keep_in(file, "run", settings).error().message ==
           file.string() +
               " is of a run with another id or other settings: choose another folder with --out");
   for (const char* content :
@@ -322,7 +326,7 @@ TEST_CASE("an account is written before it is spent, and never says less than it
         R"({"run_id":"run","settings":"settings","gradients":[1,-2,3]})",
         R"({"run_id":"run","settings":"settings","gradients":[1,"2",3]})"}) {
     written(file, content);
-    const Status status = PrivacyAccount(options, 3).keep_in(file, "run", "settings");
+    const Status status = PrivacyAccount(plan).keep_in(file, "run", "settings");
     CHECK_MESSAGE(!status.ok(), content);
     CHECK(status.error().message.find(file.string()) == 0);
   }
