@@ -133,7 +133,7 @@ std::string privacy_text(const PredictedPrivacy& privacy) {
   std::string pairs;
   if (options.pair_noise > 0)
     pairs =
-        fmt::format(", which with the noise of pairs hides like {:.4g} from {} colluding peer{}",
+        fmt::format(", as good as {:.4g} with the noise of pairs, against {} colluding peer{}",
                     privacy.effective_noise, options.colluding, options.colluding == 1 ? "" : "s");
   return fmt::format(
       "epsilon {:.4g} at delta {} after all rounds (peer {}); noise multiplier {:.4g}{}{}",

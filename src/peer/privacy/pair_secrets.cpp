@@ -42,11 +42,8 @@ net::Secret system_secret() {
 
 }  // namespace
 
-SecretPairs::SecretPairs(std::string run_id, std::span<const int> hosted)
-    : run_id_(std::move(run_id)) {
-  for (const int lower : hosted)
-    for (const int higher : hosted)
-      if (lower < higher) secrets_.emplace(std::pair(lower, higher), system_secret());
+bool SecretPairs::is_here(int peer) const {
+  return std::ranges::find(hosted_, peer) != hosted_.end();
 }
 
 std::string SecretPairs::contribution() const {
@@ -68,7 +65,10 @@ Status SecretPairs::agree(int here, int there, const std::string& contribution) 
 }
 
 std::unique_ptr<train::BitSource> SecretPairs::bits(int peer, int partner, std::uint64_t step) {
-  const auto found = secrets_.find(std::minmax(peer, partner));
+  const std::pair<int, int> edge = std::minmax(peer, partner);
+  auto found = secrets_.find(edge);
+  if (found == secrets_.end() && is_here(peer) && is_here(partner))
+    found = secrets_.emplace(edge, system_secret()).first;
   if (found == secrets_.end()) return std::make_unique<train::SystemBits>();
   return std::make_unique<SharedBits>(found->second, step);
 }

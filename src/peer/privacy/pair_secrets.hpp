@@ -4,9 +4,9 @@
 
 #include <map>
 #include <memory>
-#include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/result.hpp"
 #include "net/tls/key_agreement.hpp"
@@ -21,7 +21,8 @@ namespace gossamer::peer {
 class SecretPairs final : public train::PairSecrets {
  public:
   /// `hosted`: the peers of this process. `run_id`: secrets of other runs are others.
-  SecretPairs(std::string run_id, std::span<const int> hosted);
+  SecretPairs(std::string run_id, std::vector<int> hosted)
+      : run_id_(std::move(run_id)), hosted_(std::move(hosted)) {}
 
   /// The public key of this process, for its partners, in its 32 bytes.
   std::string contribution() const;
@@ -32,7 +33,10 @@ class SecretPairs final : public train::PairSecrets {
   std::unique_ptr<train::BitSource> bits(int peer, int partner, std::uint64_t step) override;
 
  private:
+  bool is_here(int peer) const;
+
   std::string run_id_;
+  std::vector<int> hosted_;
   net::KeyAgreement own_;
   std::map<std::pair<int, int>, net::Secret> secrets_;  ///< of the lower and the higher peer
 };

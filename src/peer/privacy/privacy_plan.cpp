@@ -74,16 +74,22 @@ Status check_pairs(const PrivateRun& run) {
   if (static_cast<int>(fewest->size()) <= privacy.colluding)
     return invalid_error(fmt::format(
         "privacy.colluding: {} colluding peers may be all neighbours of peer {}, and know all "
-        "noise "
-        "that it shares; set it to at most {}, choose a graph with more neighbours, or set "
+        "noise that it shares; set it to at most {}, choose a graph with more neighbours, or set "
         "privacy.pair_noise = 0",
         privacy.colluding, fewest - partners.out.begin(), fewest->size() - 1));
-  constexpr double kMostOperations = 3e10;  // a few seconds for each noise that is tried
-  if (theory::effective_noise_cost(config.run.peers, privacy.colluding) > kMostOperations)
+  constexpr double kMostOperations = 1e9;  // half a second for each σ that is tried, of about 15
+  int most = privacy.colluding;
+  while (most >= 0 && theory::effective_noise_cost(config.run.peers, most) > kMostOperations)
+    --most;
+  if (most < 0)
+    return refused(
+        fmt::format("what it hides among {} peers would take too long to compute; set it to 0",
+                    config.run.peers));
+  if (most < privacy.colluding)
     return invalid_error(fmt::format(
         "privacy.colluding: what noise hides from any {} of {} peers would take too long to "
-        "compute; set it to {}, or set privacy.pair_noise = 0",
-        privacy.colluding, config.run.peers, privacy.colluding - 1));
+        "compute; set it to at most {}, or set privacy.pair_noise = 0",
+        privacy.colluding, config.run.peers, most));
   return {};
 }
 

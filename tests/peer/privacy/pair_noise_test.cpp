@@ -64,7 +64,7 @@ TEST_CASE("where noise would not cancel, or would be known, it is refused") {
        "privacy.pair_noise = 0"},
       {{"run.peers=64", "topology.kind=complete", "privacy.colluding=5"},
        "privacy.colluding: what noise hides from any 5 of 64 peers would take too long to compute; "
-       "set it to 4, or set privacy.pair_noise = 0"},
+       "set it to at most 2, or set privacy.pair_noise = 0"},
   };
   for (const auto& [overrides, message] : cases) CHECK(pairs_refusal(overrides) == message);
   CHECK(pairs_refusal({}) == "");
