@@ -99,7 +99,8 @@ class Teleportation final : public Algorithm {
                                             std::size_t d) const override {
     if (w.peers() == 1) return {};
     std::size_t messages = 0;
-    for (Round t = 0; t < places_->period(); ++t)
+    const auto period = static_cast<Round>(places_->period());
+    for (Round t = 0; t < period; ++t)
       for (int place = 0; place < active(); ++place)
         messages += 1 + places_->at(t)->in_neighbours(place).size();
     const double n = w.peers();
