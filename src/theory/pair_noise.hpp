@@ -3,14 +3,14 @@
 // Correlated Noise in Decentralized Learning", ICML).
 //
 // Peer i adds its own noise N(0, σ² I), and for each neighbour j noise v_ij = −v_ji ~ N(0, τ² I)
-// that these two alone know. Who sees what all peers send, and is told their secrets by the peers
-// of a set S, has left of the noise of the others the covariance (in each coordinate)
+// that these two alone know. To an observer that sees what all peers send, and knows the secrets of
+// the peers of a set S, the noise of the others has the covariance (in each coordinate)
 //   Σ_S = σ² I + τ² L_S,
 // where L_S is the Laplacian of the graph without S: what the peers of S share with others is
 // known. A sample moves what its peer i sends alone, so that it is hidden as by noise of peer i's
 // own with the deviation 1 / √((Σ_S⁻¹)_ii): what else is sent adds nothing to the best estimate of
 // it. On a connected graph with τ → ∞ that is σ √(n − |S|), as if the noise of all were added to a
-// sum that nobody sees the parts of.
+// sum whose parts stay hidden.
 #pragma once
 
 #include <vector>

@@ -25,8 +25,8 @@ TEST_CASE("two ends find the same secret; a third, another purpose and another r
   CHECK(all.insert(a.public_key()).second);
 }
 
-// The points of low order of RFC 7748, section 6.1, and of Cremers and Jackson 2019: whoever sends
-// one knows the secret, as everybody does.
+// The points of low order of RFC 7748, section 6.1, and of Cremers and Jackson 2019, with which the
+// secret does not depend on the key of this end.
 TEST_CASE("a key of low order is refused, in any encoding") {
   const KeyAgreement own;
   AgreementKey zero{}, one{}, minus_one, prime, prime_and_one;

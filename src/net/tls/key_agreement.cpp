@@ -4,7 +4,6 @@
 #include <openssl/kdf.h>
 
 #include <algorithm>
-#include <cstring>
 
 #include "net/tls/openssl.hpp"
 

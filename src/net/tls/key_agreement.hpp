@@ -1,7 +1,7 @@
-// Secrets that two processes have in common after they have told each other a public key: X25519
+// Secrets that two processes have in common after each has sent the other a public key: X25519
 // (RFC 7748) and HKDF with SHA-256 (RFC 5869); and random bits that follow from a secret
-// (ChaCha20, RFC 8439). Who listens to the public keys does not learn the secret; whom a key is
-// from, the connection that it came over says.
+// (ChaCha20, RFC 8439). Listening to the public keys does not give the secret away. Which process a
+// key is from, the connection that it came over proves.
 #pragma once
 
 #include <array>
@@ -38,7 +38,7 @@ class KeyAgreement {
   KeyAgreement();
   const AgreementKey& public_key() const { return public_key_; }
   /// The secret for `purpose` that the other end finds with this end's public key. None: the key of
-  /// the other end is of low order, and the secret would be known to everybody.
+  /// the other end is of low order, and the secret would be public.
   std::optional<Secret> secret(const AgreementKey& other, std::string_view purpose) const;
 
  private:

@@ -26,7 +26,7 @@ namespace gossamer::peer {
 /// Outlived by the data set.
 class GradientInversion {
  public:
-  /// Of the batches of a run, with so many `iterations` from each start. Errors as of make_model()
+  /// Of the batches of a run, with `iterations` steps from each start. Errors as of make_model()
   /// and SampleGradients::make().
   static Result<GradientInversion> make(const Config& config, const train::Dataset& data,
                                         int iterations);

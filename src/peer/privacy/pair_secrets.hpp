@@ -27,7 +27,7 @@ class SecretPairs final : public train::PairSecrets {
   /// The public key of this process, for its partners, in its 32 bytes.
   std::string contribution() const;
   /// Takes in that of the process of peer `there`. Error (lost_peer), worded as a clause: it is no
-  /// key, or one of a few with which everybody would know the secret.
+  /// key, or one of the few with which the secret would be public.
   Status agree(int here, int there, const std::string& contribution);
 
   std::unique_ptr<train::BitSource> bits(int peer, int partner, std::uint64_t step) override;

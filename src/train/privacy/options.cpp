@@ -38,7 +38,7 @@ const ParameterSet<PrivacyOptions>& privacy_parameters() {
                 .maximum = 1000})
           .add("colluding", &PrivacyOptions::colluding,
                {.help = "with pair_noise: epsilon holds against that many peers that put together "
-                        "all that they know, and against everybody who knows less",
+                        "all that they know, and against every observer that knows less",
                 .minimum = 0,
                 .maximum = 16});
   return set;

@@ -16,7 +16,7 @@ class BitSource {
   virtual void fill(std::span<std::uint64_t> numbers) = 0;
 };
 
-/// What two peers share and nobody else knows. Thread: one at a time.
+/// What two peers share, and no other peer knows. Thread: one at a time.
 class PairSecrets {
  public:
   virtual ~PairSecrets() = default;

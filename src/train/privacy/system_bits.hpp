@@ -5,7 +5,7 @@
 
 namespace gossamer::train {
 
-/// Numbers that nobody can repeat (getrandom). Thread: any, one at a time.
+/// Numbers that cannot be repeated (getrandom). Thread: any, one at a time.
 class SystemBits final : public BitSource {
  public:
   void fill(std::span<std::uint64_t> numbers) override;

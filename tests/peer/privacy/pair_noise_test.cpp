@@ -1,5 +1,5 @@
-// Noise that neighbours share: what is refused, that it cancels, what it is counted for, and whom
-// secrets are agreed with.
+// Noise that neighbours share: what is refused, that it cancels, what it is counted for, and with
+// which processes secrets are agreed on.
 #include <set>
 
 #include "peer/prediction/prediction.hpp"
@@ -164,7 +164,7 @@ TEST_CASE("the ends of an edge have the same bits, once they have agreed, for ev
   CHECK(first_of(again, 2, 3, 5) != first_of(second, 2, 3, 5));
 }
 
-TEST_CASE("a key that makes no sense, or a secret that everybody knows, is refused") {
+TEST_CASE("a key that makes no sense, or gives a public secret, is refused") {
   SecretPairs pairs("run", std::vector<int>{0});
   const std::string key = SecretPairs("run", std::vector<int>{1}).contribution();
   for (const std::string& contribution : {std::string(), key.substr(1), key + "x",
