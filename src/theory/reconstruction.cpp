@@ -11,15 +11,14 @@ namespace {
 using Eigen::Index;
 using Eigen::MatrixXd;
 
-/// Variance of what rounding to float32 adds to a row, where an update has variance 1.
-constexpr double kRounding = 1e-8;
 /// Shares that differ by less are equal.
 constexpr double kEqual = 1e-9;
 
 /// Calls visit(t, C) for each round, with C[i, t·n + j]: the part of Δ_j(t) in the row that peer i
 /// sends.
 template <class Visit>
-void for_each_round(const MixingSchedule& schedule, Round rounds, Visit visit) {
+void for_each_round(const MixingSchedule& schedule, Round rounds, double consensus_rate,
+                    Visit visit) {
   const Index n = schedule.peers();
   MatrixXd sent = MatrixXd::Zero(n, n * static_cast<Index>(rounds));
   for (Round t = 0; t < rounds; ++t) {
@@ -29,8 +28,9 @@ void for_each_round(const MixingSchedule& schedule, Round rounds, Visit visit) {
       const MatrixXd before = sent.leftCols(known);
       for (int i = 0; i < schedule.peers(); ++i) {
         auto row = sent.row(i).head(known);
-        row *= w->self_weight(i);
-        for (const auto& [peer, weight] : w->in_neighbours(i)) row += weight * before.row(peer);
+        row *= 1 - consensus_rate * (1 - w->self_weight(i));
+        for (const auto& [peer, weight] : w->in_neighbours(i))
+          row += consensus_rate * weight * before.row(peer);
       }
     }
     sent.middleCols(n * static_cast<Index>(t), n).diagonal().setOnes();
@@ -41,15 +41,18 @@ void for_each_round(const MixingSchedule& schedule, Round rounds, Visit visit) {
 }  // namespace
 
 Reconstruction::Reconstruction(const MixingSchedule& schedule, const std::vector<int>& observers,
-                               Round rounds, double similarity)
-    : peers_(schedule.peers()) {
+                               Round rounds, const RowModel& model)
+    : peers_(schedule.peers()), observers_(observers) {
+  const double similarity = model.similarity;
   const auto count = static_cast<Index>(rounds);
   GOSSAMER_CHECK(
       !observers.empty() && rounds > 0 && static_cast<std::size_t>(peers_ * count) <= kMostUpdates,
       "a reconstruction of some updates, and not of too many");
   GOSSAMER_CHECK(similarity >= 0 && similarity < 1, "a similarity in [0, 1)");
+  GOSSAMER_CHECK(model.consensus_rate > 0 && model.consensus_rate <= 1 && model.noise > 0,
+                 "a step size in (0, 1], and a noise above 0");
   std::vector<Eigen::RowVectorXd> parts;
-  for_each_round(schedule, rounds, [&](Round t, const MatrixXd& sent) {
+  for_each_round(schedule, rounds, model.consensus_rate, [&](Round t, const MatrixXd& sent) {
     std::set<int> known(observers.begin(), observers.end());
     const auto w = schedule.at(t);
     for (const int observer : observers)
@@ -70,7 +73,7 @@ Reconstruction::Reconstruction(const MixingSchedule& schedule, const std::vector
     covariances_.middleCols(t * peers_, peers_) += similarity * by_peer;
   MatrixXd covariance = (1 - similarity) * combinations * combinations.transpose();
   covariance += similarity * by_peer * by_peer.transpose();
-  covariance.diagonal().array() += kRounding;
+  covariance.diagonal().array() += model.noise;
   factor_.compute(covariance);
 
   const MatrixXd explained = factor_.matrixL().solve(covariances_);

@@ -9,6 +9,12 @@
 // 2024, "Privacy Attacks in Decentralized Learning"; they take the gradients of a peer to be alike,
 // which is a similarity near 1 here).
 //
+// With compressed messages, others know of m_j what they decode, and mix by differences (CHOCO-SGD,
+// with its step size γ; D-PSGD has γ = 1):
+//   x_i(t+1) = m_i(t) + γ Σ_j W_t[i][j] (m_j(t) − m_i(t)),
+// where a row is what its sender knows plus an error of coding, which the regression takes for
+// noise.
+//
 // The regression is the best linear one where the updates are random with mean 0 and equal
 // variance, those of different peers are uncorrelated, and those of one peer in two rounds have the
 // correlation `similarity`. The share of an update's variance that the rows explain then depends on
@@ -34,15 +40,24 @@ struct SentRow {
   friend bool operator==(const SentRow&, const SentRow&) = default;
 };
 
+/// What the regression takes for granted.
+struct RowModel {
+  double similarity = 0;      ///< of a peer's updates in two rounds: in [0, 1)
+  double consensus_rate = 1;  ///< γ, in (0, 1]
+  double noise = 1e-8;  ///< variance of an error of coding, > 0, where an update has variance 1;
+                        ///< the default is that of rounding to float32
+};
+
 /// What `observers` (peers, ascending, at least one) learn together in rounds 0 … rounds − 1: each
 /// knows its own row and those of its in-neighbours. Immutable.
 class Reconstruction {
  public:
-  /// `similarity`: in [0, 1). n · rounds is at most kMostUpdates (checked). Time: of the order of
-  /// rows³ + rows² · n · rounds + edges of W · n · rounds².
+  /// n · rounds is at most kMostUpdates (checked). Time: of the order of rows³ + rows² · n · rounds
+  /// + edges of W · n · rounds².
   Reconstruction(const MixingSchedule& schedule, const std::vector<int>& observers, Round rounds,
-                 double similarity);
+                 const RowModel& model);
 
+  const std::vector<int>& observers() const { return observers_; }
   /// The rows that the observers know, by round and then by peer.
   const std::vector<SentRow>& rows() const { return rows_; }
   /// The share of the variance of Δ_peer(t) that rows() explain, in [0, 1]: 1 if they determine it.
@@ -58,6 +73,7 @@ class Reconstruction {
   }
 
   Eigen::Index peers_;
+  std::vector<int> observers_;
   std::vector<SentRow> rows_;
   Eigen::MatrixXd covariances_;         ///< of rows() and updates: rows().size() × (rounds · n)
   Eigen::LLT<Eigen::MatrixXd> factor_;  ///< of the covariance of rows()

@@ -25,12 +25,14 @@ std::vector<Eigen::VectorXd> updates(RandomStream& random, int peers, Round roun
 
 /// The rows that the peers send, from a start of zeros, by the definition of a round.
 std::vector<Eigen::VectorXd> sent(const MixingSchedule& schedule,
-                                  const std::vector<Eigen::VectorXd>& updates) {
+                                  const std::vector<Eigen::VectorXd>& updates,
+                                  double consensus_rate = 1) {
   std::vector<Eigen::VectorXd> rows;
   Eigen::VectorXd x = Eigen::VectorXd::Zero(updates[0].size());
   for (std::size_t t = 0; t < updates.size(); ++t) {
     rows.emplace_back(x + updates[t]);
-    x = topology::dense(*schedule.at(t)) * rows.back();
+    x = rows.back() +
+        consensus_rate * (topology::dense(*schedule.at(t)) * rows.back() - rows.back());
   }
   return rows;
 }
@@ -48,7 +50,7 @@ double estimate(const Reconstruction& known, const std::vector<Eigen::VectorXd>&
 
 TEST_CASE("whoever receives all rows knows all updates") {
   const auto schedule = network("complete", 6).schedule();
-  const Reconstruction known(*schedule, {2}, 5, 0);
+  const Reconstruction known(*schedule, {2}, 5, {});
   RandomStream random(3, kNoPeer, Purpose::data);
   const auto drawn = updates(random, 6, 5, 0);
   const auto rows = sent(*schedule, drawn);
@@ -62,7 +64,7 @@ TEST_CASE("whoever receives all rows knows all updates") {
 
 TEST_CASE("one round shows the updates of in-neighbours, and nothing else") {
   const auto ring = network("ring", 8).schedule();
-  const Reconstruction one(*ring, {3}, 1, 0);
+  const Reconstruction one(*ring, {3}, 1, {});
   CHECK(one.rows() == std::vector<SentRow>{{2, 0}, {3, 0}, {4, 0}});
   for (int peer = 0; peer < 8; ++peer)
     CHECK(one.share(peer, 0) == doctest::Approx(std::abs(peer - 3) <= 1 ? 1 : 0).epsilon(1e-6));
@@ -70,7 +72,7 @@ TEST_CASE("one round shows the updates of in-neighbours, and nothing else") {
   // Here each peer hears one other in a round, and in the second round what that heard in the
   // first.
   const auto directed = network("one_peer_exponential", 8).schedule();
-  const Reconstruction two(*directed, {3}, 2, 0);
+  const Reconstruction two(*directed, {3}, 2, {});
   int heard = 0;
   for (int peer = 0; peer < 8; ++peer) heard += two.share(peer, 0) > 1e-6 ? 1 : 0;
   CHECK(heard == 4);
@@ -78,8 +80,9 @@ TEST_CASE("one round shows the updates of in-neighbours, and nothing else") {
 
 TEST_CASE("observers together know what each of them knows, and more") {
   const auto schedule = network("ring", 9).schedule();
-  const Reconstruction a(*schedule, {0}, 6, 0.3), b(*schedule, {4}, 6, 0.3),
-      both(*schedule, {0, 4}, 6, 0.3);
+  const RowModel model{.similarity = 0.3};
+  const Reconstruction a(*schedule, {0}, 6, model), b(*schedule, {4}, 6, model),
+      both(*schedule, {0, 4}, 6, model);
   double more = 0;
   for (int peer = 0; peer < 9; ++peer)
     for (Round t = 0; t < 6; ++t) {
@@ -92,7 +95,7 @@ TEST_CASE("observers together know what each of them knows, and more") {
 
 TEST_CASE("updates that hardly change are known at any distance, after enough rounds") {
   const auto path = network("path", 5).schedule();
-  const Reconstruction varied(*path, {0}, 12, 0), alike(*path, {0}, 12, 0.999);
+  const Reconstruction varied(*path, {0}, 12, {}), alike(*path, {0}, 12, {.similarity = 0.999});
   CHECK(varied.share(4, varied.best_round(4)) < 0.05);
   CHECK(alike.share(4, alike.best_round(4)) > 0.9);
 }
@@ -101,21 +104,24 @@ TEST_CASE("the error of an estimate is the share that is not explained") {
   struct Case {
     const char* kind;
     int peers;
-    double similarity;
+    RowModel model;
   };
-  for (const auto& [kind, peers, similarity] :
-       {Case{"path", 5, 0}, Case{"ring", 6, 0.5}, Case{"exponential", 8, 0.9}, Case{"star", 5, 0.4},
-        Case{"one_peer_exponential", 8, 0.2}}) {
+  for (const auto& [kind, peers, model] :
+       {Case{"path", 5, {}}, Case{"ring", 6, {.similarity = 0.5}},
+        Case{"exponential", 8, {.similarity = 0.9}}, Case{"star", 5, {.similarity = 0.4}},
+        Case{"one_peer_exponential", 8, {.similarity = 0.2}},
+        Case{"ring", 6, {.similarity = 0.3, .consensus_rate = 0.4, .noise = 0.2}}}) {
     CAPTURE(kind);
     constexpr Round kRounds = 5;
     constexpr int kDraws = 4000;
     const auto schedule = network(kind, peers).schedule();
-    const Reconstruction known(*schedule, {1}, kRounds, similarity);
+    const Reconstruction known(*schedule, {1}, kRounds, model);
     RandomStream random(7, kNoPeer, Purpose::data);
     Eigen::MatrixXd squares = Eigen::MatrixXd::Zero(peers, kRounds);
     for (int draw = 0; draw < kDraws; ++draw) {
-      const auto drawn = updates(random, peers, kRounds, similarity);
-      const auto rows = sent(*schedule, drawn);
+      const auto drawn = updates(random, peers, kRounds, model.similarity);
+      auto rows = sent(*schedule, drawn, model.consensus_rate);
+      for (Eigen::VectorXd& row : rows) row += std::sqrt(model.noise) * normal(random, peers, 1);
       for (int peer = 0; peer < peers; ++peer)
         for (Round t = 0; t < kRounds; ++t)
           squares(peer, static_cast<Eigen::Index>(t)) +=

@@ -54,6 +54,12 @@ std::vector<gossip::Round> shorter(gossip::Round rounds) {
   return tried;
 }
 
+/// theory::RowModel's γ of a run.
+double consensus_rate(const Config& config) {
+  if (config.algorithm.kind != "choco") return 1;
+  return std::get<double>(config.algorithm.values.at("consensus_rate"));
+}
+
 /// The run up to the last round that is observed. It leaves no file.
 Status run_and_keep(const Setup& setup, const LeakRequest& request, const SentRows& sent) {
   GOSSAMER_TRY(const TemporaryFolder folder, TemporaryFolder::make());
@@ -64,6 +70,11 @@ Status run_and_keep(const Setup& setup, const LeakRequest& request, const SentRo
   if (request.interrupted()) return Error{ErrorKind::interrupted, "interrupted"};
   if (!sent.complete() && outcome.stopped) return *outcome.stopped;
   return {};
+}
+
+/// Before anything is known of errors of coding.
+theory::RowModel model_of(const Setup& setup, const LeakRequest& request) {
+  return {.similarity = request.similarity, .consensus_rate = consensus_rate(setup.config)};
 }
 
 /// What the group can explain, without a run.
@@ -99,7 +110,9 @@ struct Attacker {
   const SampleAttack& samples;
 
   ObserverLeak attack(const std::vector<int>& group) const {
-    const Reconstruction known(*setup.schedule, group, request.rounds, request.similarity);
+    theory::RowModel model = model_of(setup, request);
+    model.noise = std::max(model.noise, updates.noise(group));
+    const Reconstruction known(*setup.schedule, group, request.rounds, model);
     ObserverLeak leak = observe(setup, request, known, group);
     for (LeakedPeer& peer : leak.peers) {
       peer.explained = explained(updates.estimate(known, peer.peer, peer.round),
@@ -107,7 +120,7 @@ struct Attacker {
       const auto from_last = std::views::reverse(known.rows());  // by round
       const auto row = std::ranges::find(from_last, peer.peer, &theory::SentRow::peer);
       if (row != from_last.end())
-        peer.membership = samples.membership(sent.row(row->peer, row->t), peer.peer);
+        peer.membership = samples.membership(sent.seen(row->peer, row->t), peer.peer);
       if (request.inversion > 0 && !request.interrupted()) {
         peer.inverted = samples.invert(updates.estimate(known, peer.peer, 0), peer.peer);
         peer.inverted->rounds = request.rounds;
@@ -115,7 +128,7 @@ struct Attacker {
     }
     if (!samples.possible()) return leak;
     for (const gossip::Round rounds : shorter(request.rounds))
-      read(Reconstruction(*setup.schedule, group, rounds, request.similarity), rounds, leak);
+      read(Reconstruction(*setup.schedule, group, rounds, model), rounds, leak);
     read(known, request.rounds, leak);
     return leak;
   }
@@ -159,7 +172,7 @@ Result<Leak> leak(Config config, const LeakRequest& request) {
     for (const std::vector<int>& group : request.observers)
       leak.groups.push_back(observe(
           setup, request,
-          Reconstruction(*setup.schedule, group, request.rounds, request.similarity), group));
+          Reconstruction(*setup.schedule, group, request.rounds, model_of(setup, request)), group));
     return leak;
   }
   if (!setup.trains() || setup.workload->spec().data == nullptr)
@@ -175,9 +188,9 @@ Result<Leak> leak(Config config, const LeakRequest& request) {
             : fmt::format("observe {} rounds or fewer", kMostValues / values_of_round)));
 
   SentRows sent(setup.workers(), request.rounds);
-  setup.attack = sent.plan();
+  sent.listen(setup);
   GOSSAMER_TRY_STATUS(run_and_keep(setup, request, sent));
-  const Updates updates(setup, sent, request.rounds);
+  const Updates updates(setup, sent, request.rounds, consensus_rate(setup.config));
   GOSSAMER_TRY(const SampleAttack samples,
                SampleAttack::make(setup, request.rounds, request.inversion));
   const auto& data = *setup.workload->spec().data;

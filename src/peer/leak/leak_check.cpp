@@ -13,22 +13,22 @@ constexpr int kMostIterations = 1'000'000;
 Status check_run(const Config& config) {
   const auto refuse = [](const std::string& key, const std::string& value,
                          const std::string& remedy) {
-    return invalid_error(
-        fmt::format("{} = '{}': gossamer leak attacks D-PSGD with SGD, in which every row that is "
-                    "sent is a known mix of rows and one step; {}",
-                    key, value, remedy));
+    return invalid_error(fmt::format(
+        "{} = '{}': gossamer leak attacks D-PSGD and CHOCO-SGD with SGD, in which a row "
+        "is a known mix of rows and one step; {}",
+        key, value, remedy));
   };
   struct Choice {
     const char* key;
     std::string value;
     const char* wanted;
   };
-  const auto order = std::get<std::string>(config.algorithm.values.at("order"));
+  if (const auto order = config.algorithm.values.find("order");
+      order != config.algorithm.values.end() && std::get<std::string>(order->second) != "atc")
+    return refuse("algorithm.order", std::get<std::string>(order->second), "set it to 'atc'");
   const Choice choices[] = {
-      {"algorithm.order", order, "atc"},
       {"algorithm.policy", config.exchange.policy, "sync"},
       {"mixing.rule", config.mixing.kind, "mean"},
-      {"codec.kind", config.codec.kind, "none"},
       {"attack.kind", config.attack.kind, "none"},
       {"optimizer.kind", std::get<std::string>(config.resolved.at("optimizer").at("kind")), "sgd"}};
   for (const auto& [key, value, wanted] : choices)
@@ -66,9 +66,10 @@ Status check_inversion(const Config& config, const LeakRequest& request) {
 }  // namespace
 
 Status check_leak(const Config& config, const LeakRequest& request) {
-  if (config.algorithm.kind != "dpsgd")
+  if (config.algorithm.kind != "dpsgd" && config.algorithm.kind != "choco")
     return invalid_error(
-        fmt::format("algorithm.kind = '{}': gossamer leak attacks D-PSGD; set it to 'dpsgd'",
+        fmt::format("algorithm.kind = '{}': gossamer leak attacks D-PSGD and CHOCO-SGD; set it to "
+                    "'dpsgd' or 'choco'",
                     config.algorithm.kind));
   GOSSAMER_TRY_STATUS(check_run(config));
   const auto n = static_cast<std::size_t>(config.run.peers);

@@ -2,12 +2,52 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace gossamer::peer {
 namespace {
 
 /// Biases whose steps are smaller parts of the largest one are rounding.
 constexpr double kLeastBias = 1e-4;
+constexpr int kFitSteps = 50;
+
+/// entry(r, c) ≈ rows[r] · columns[c]
+struct RankOne {
+  std::vector<double> rows, columns;
+};
+
+/// Alternating least squares on the entries that are not 0. `entries`: [rows, columns].
+RankOne fit_rank_one(std::span<const double> entries, std::size_t columns) {
+  const std::size_t rows = entries.size() / columns;
+  RankOne fit{std::vector<double>(rows), std::vector<double>(columns)};
+  for (std::size_t r = 0; r < rows; ++r) {
+    double square = 0;
+    for (std::size_t c = 0; c < columns; ++c)
+      square += entries[r * columns + c] * entries[r * columns + c];
+    fit.rows[r] = std::sqrt(square);
+  }
+  std::vector<double> products, squares;
+  const auto solve = [&](const std::vector<double>& given, std::vector<double>& wanted,
+                         auto index_of) {
+    products.assign(wanted.size(), 0);
+    squares.assign(wanted.size(), 0);
+    for (std::size_t r = 0; r < rows; ++r)
+      for (std::size_t c = 0; c < columns; ++c) {
+        const double entry = entries[r * columns + c];
+        if (entry == 0) continue;
+        const auto [from, to] = index_of(r, c);
+        products[to] += entry * given[from];
+        squares[to] += given[from] * given[from];
+      }
+    for (std::size_t k = 0; k < wanted.size(); ++k)
+      wanted[k] = squares[k] > 0 ? products[k] / squares[k] : 0;
+  };
+  for (int step = 0; step < kFitSteps; ++step) {
+    solve(fit.rows, fit.columns, [](std::size_t r, std::size_t c) { return std::pair(r, c); });
+    solve(fit.columns, fit.rows, [](std::size_t r, std::size_t c) { return std::pair(c, r); });
+  }
+  return fit;
+}
 
 }  // namespace
 
@@ -31,15 +71,40 @@ std::vector<std::vector<float>> SampleRecovery::candidates(std::span<const doubl
                                 biases = update.subspan(bias_->offset, bias_->length);
   double largest = 0;
   for (const double bias : biases) largest = std::max(largest, std::abs(bias));
-  for (std::size_t j = 0; j < biases.size(); ++j) {
-    if (largest == 0 || std::abs(biases[j]) < kLeastBias * largest) continue;
+  const auto add = [&](auto value_of_input) {
     std::vector<float>& candidate = candidates.emplace_back(data_.feature_count());
     for (std::size_t f = 0; f < candidate.size(); ++f)
-      candidate[f] =
-          std::clamp(static_cast<float>(weights[input_of(f) * biases.size() + j] / biases[j]),
-                     lowest_, highest_);
-  }
+      candidate[f] = std::clamp(static_cast<float>(value_of_input(input_of(f))), lowest_, highest_);
+  };
+  for (std::size_t j = 0; j < biases.size(); ++j)
+    if (largest > 0 && std::abs(biases[j]) >= kLeastBias * largest)
+      add([&](std::size_t i) { return weights[i * biases.size() + j] / biases[j]; });
+  if (const auto common = common_sample(weights, biases); !common.empty())
+    add([&](std::size_t i) { return common[i]; });
   return candidates;
+}
+
+std::vector<double> SampleRecovery::common_sample(std::span<const double> weights,
+                                                  std::span<const double> biases) const {
+  const std::size_t units = biases.size();
+  RankOne fit = fit_rank_one(weights, units);
+  double known = 0, products = 0, largest = 0, sum = 0;
+  for (std::size_t j = 0; j < units; ++j)
+    if (biases[j] != 0) {
+      products += biases[j] * fit.columns[j];
+      known += fit.columns[j] * fit.columns[j];
+    }
+  for (const double value : fit.rows) {
+    largest = std::max(largest, std::abs(value));
+    sum += value;
+  }
+  if (largest == 0) return {};
+  // Without biases the scale is unknown, and taken to be that of a sample that has the largest
+  // value.
+  const double scale = products != 0 ? known / products
+                                     : std::copysign(static_cast<double>(highest_), sum) / largest;
+  for (double& value : fit.rows) value *= scale;
+  return fit.rows;
 }
 
 /// Models take channels last, and data sets have them first.

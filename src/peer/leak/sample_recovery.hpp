@@ -4,8 +4,11 @@
 // s of a batch. So their quotient is the sample itself if one sample alone reaches the unit, and
 // otherwise a weighted mean of samples (Phong et al. 2018, "Privacy-Preserving Deep Learning via
 // Additively Homomorphic Encryption", section 3). A step of SGD is a multiple of the gradient, so
-// the quotient of its parts is the same. The largest entry of the last bias's step is the label of
-// a batch of one sample (Zhao, Mopuri and Bilen 2020, iDLG).
+// the quotient of its parts is the same. The weight gradients of one sample are the
+// products δ_j x of all units, a matrix of rank 1. So where the messages of a codec have rounded an
+// update, or left values of it out, a fit of rank 1 to what is there finds x up to its scale, which
+// the bias gradients tell. The largest entry of
+// the last bias's step is the label of a batch of one sample (Zhao, Mopuri and Bilen 2020, iDLG).
 #pragma once
 
 #include <cstdint>
@@ -34,8 +37,8 @@ class SampleRecovery {
 
   /// Whether a dense operation with a bias takes the samples: else no sample is read off.
   bool possible() const { return weights_ != nullptr; }
-  /// [candidates, features]: what the units of that operation give, within the range of the data.
-  /// `update`: [d].
+  /// [candidates, features]: what each unit of that operation gives, and all together, within the
+  /// range of the data. `update`: [d].
   std::vector<std::vector<float>> candidates(std::span<const double> update) const;
   /// For each of `samples` the nearest candidate, the best first. No candidate: empty.
   std::vector<RecoveredSample> match(std::span<const std::uint32_t> samples,
@@ -48,6 +51,9 @@ class SampleRecovery {
   std::optional<int> label(std::span<const double> update) const;
 
  private:
+  /// [inputs]: the sample that all units have, if there is one; empty if all weights are 0.
+  std::vector<double> common_sample(std::span<const double> weights,
+                                    std::span<const double> biases) const;
   std::size_t input_of(std::size_t feature) const;
   double psnr(std::span<const float> a, std::span<const float> b) const;
 

@@ -2,8 +2,10 @@
 
 #include <limits>
 #include <memory>
+#include <utility>
 
 #include "base/check.hpp"
+#include "gpu/cpu_device.hpp"
 
 namespace gossamer::peer {
 
@@ -14,16 +16,95 @@ class RowKeeper final : public gossip::Attack {
   explicit RowKeeper(SentRows& kept) : kept_(kept) {}
 
   void observe(const gossip::AttackView& view) override {
-    if (kept_.complete()) return;
-    GOSSAMER_CHECK(view.t == kept_.rows_.size() && std::ssize(view.rows) == kept_.peers_,
-                   "the rows of all peers, round by round");
-    kept_.rows_.emplace_back(view.rows.begin(), view.rows.end());
+    GOSSAMER_CHECK(std::ssize(view.rows) == kept_.peers_, "the rows of all peers");
+    for (int peer = 0; peer < kept_.peers_; ++peer)
+      kept_.keep(peer, view.t, view.rows[static_cast<std::size_t>(peer)], {});
   }
   std::vector<double> message(const gossip::AttackView&, int) const override { return {}; }
 
  private:
   SentRows& kept_;
 };
+
+/// Stands in for the codec of a run, and decodes every message for itself.
+class CodecTap final : public gossip::Codec {
+ public:
+  /// `starts`: the peers' starting rows, if messages are of differences from what receivers have
+  /// decoded before; else empty.
+  CodecTap(std::unique_ptr<gossip::Codec> codec, std::vector<std::vector<float>> starts,
+           SentRows& kept)
+      : codec_(std::move(codec)), starts_(std::move(starts)), kept_(kept) {
+    for (const std::vector<float>& start : starts_) estimates_.emplace_back(start.size());
+  }
+
+  gossip::Fidelity fidelity() const override { return codec_->fidelity(); }
+  std::size_t words(std::size_t length) const override { return codec_->words(length); }
+  void decode(gpu::Device& device, std::span<const gossip::DecodeRequest> requests) const override {
+    codec_->decode(device, requests);
+  }
+  std::size_t first_beyond(const gossip::MessagePart& part, float largest) const override {
+    return codec_->first_beyond(part, largest);
+  }
+  const char* refusal() const override { return codec_->refusal(); }
+
+  void encode(gpu::Device& device, std::span<const gossip::EncodeRequest> requests) const override {
+    codec_->encode(device, requests);
+    for (const gossip::EncodeRequest& request : requests) {
+      std::vector<float> message(words(request.length)), values(request.length),
+          decoded(request.length);
+      device.download(message.data(), request.message, message.size() * sizeof(float));
+      device.download(values.data(), request.values, values.size() * sizeof(float));
+      const gossip::DecodeRequest decode{.message = message.data(),
+                                         .values = decoded.data(),
+                                         .length = decoded.size(),
+                                         .peer = request.peer,
+                                         .round = request.round};
+      codec_->decode(host_, {&decode, 1});
+      if (!starts_.empty()) add_up(static_cast<std::size_t>(request.peer), values, decoded);
+      kept_.keep(request.peer, request.round, std::move(values), std::move(decoded));
+    }
+  }
+
+ private:
+  /// Makes rows of differences: of `values` the row, and of `decoded` what is known of it.
+  void add_up(std::size_t peer, std::vector<float>& values, std::vector<float>& decoded) const {
+    std::vector<float>&estimate = estimates_[peer], &start = starts_[peer];
+    const bool omits = fidelity() == gossip::Fidelity::partial;
+    for (std::size_t k = 0; k < values.size(); ++k) {
+      values[k] += estimate[k];
+      estimate[k] += decoded[k];
+      if (!omits || decoded[k] != 0) start[k] = 0;
+      decoded[k] = estimate[k] + start[k];
+    }
+  }
+
+  std::unique_ptr<gossip::Codec> codec_;
+  mutable gpu::CpuDevice host_{1};
+  mutable std::vector<std::vector<float>> starts_,  ///< 0 where a value has come since
+      estimates_;                                   ///< sums of what was decoded
+  SentRows& kept_;
+};
+
+void SentRows::listen(Setup& setup) {
+  const bool differences = setup.config.algorithm.kind == "choco";
+  if (!differences && setup.codec->fidelity() == gossip::Fidelity::exact) {
+    setup.attack = plan();
+    return;
+  }
+  std::vector<std::vector<float>> starts;
+  for (int peer = 0; differences && peer < peers_; ++peer)
+    setup.workload->initialise(peer, starts.emplace_back(setup.parameters));
+  setup.codec = std::make_unique<CodecTap>(std::move(setup.codec), std::move(starts), *this);
+}
+
+void SentRows::keep(int peer, gossip::Round t, std::vector<float> exact, std::vector<float> seen) {
+  if (t >= exact_.size()) return;
+  std::vector<float>& row = exact_[t][static_cast<std::size_t>(peer)];
+  GOSSAMER_CHECK(row.empty(), "a peer sends one row in a round");
+  row = std::move(exact);
+  seen_[t][static_cast<std::size_t>(peer)] = std::move(seen);
+  ++rows_;
+}
 
 gossip::AttackPlan SentRows::plan() {
   gossip::AttackPlan plan;

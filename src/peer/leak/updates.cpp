@@ -1,28 +1,32 @@
 #include "peer/leak/updates.hpp"
 
+#include <algorithm>
+
 namespace gossamer::peer {
 namespace {
 
-/// Row i: Σ_j W[i][j] row_of(j), in double.
-template <class RowOf>
-std::vector<std::vector<double>> mix(const topology::MixingMatrix& w, std::size_t length,
-                                     RowOf row_of) {
+/// Row i: exact(i) + γ Σ_j W[i][j] (seen(j) − seen(i)), in double.
+template <class Exact, class Seen>
+std::vector<std::vector<double>> mix(const topology::MixingMatrix& w, double consensus_rate,
+                                     Exact exact, Seen seen) {
   std::vector<std::vector<double>> mixed;
   for (int i = 0; i < w.peers(); ++i) {
-    std::vector<double>& sum = mixed.emplace_back(length);
-    const auto add = [&](int peer, double weight) {
-      const auto row = row_of(peer);
-      for (std::size_t k = 0; k < length; ++k) sum[k] += weight * static_cast<double>(row[k]);
-    };
-    add(i, w.self_weight(i));
-    for (const auto& neighbour : w.in_neighbours(i)) add(neighbour.peer, neighbour.weight);
+    const auto row = exact(i), own = seen(i);
+    std::vector<double>& sum = mixed.emplace_back(row.begin(), row.end());
+    for (const auto& neighbour : w.in_neighbours(i)) {
+      const auto theirs = seen(neighbour.peer);
+      const double weight = consensus_rate * neighbour.weight;
+      for (std::size_t k = 0; k < sum.size(); ++k)
+        sum[k] += weight * (static_cast<double>(theirs[k]) - static_cast<double>(own[k]));
+    }
   }
   return mixed;
 }
 
 }  // namespace
 
-Updates::Updates(const Setup& setup, const SentRows& sent, gossip::Round rounds)
+Updates::Updates(const Setup& setup, const SentRows& sent, gossip::Round rounds,
+                 double consensus_rate)
     : sent_(sent), length_(setup.parameters) {
   Rows mixed;
   std::vector<float> row(length_);
@@ -34,19 +38,36 @@ Updates::Updates(const Setup& setup, const SentRows& sent, gossip::Round rounds)
   for (gossip::Round t = 0; t < rounds; ++t) {
     if (t > 0) {
       const auto w = setup.schedule->at(t - 1);
-      mixed = mix(*w, length_, [&](int peer) { return sent.row(peer, t - 1); });
-      starts_.push_back(mix(*w, length_, [&](int peer) -> std::span<const double> {
+      mixed = mix(
+          *w, consensus_rate, [&](int peer) { return sent.exact(peer, t - 1); },
+          [&](int peer) { return sent.seen(peer, t - 1); });
+      const auto start = [&](int peer) -> std::span<const double> {
         return starts_[t - 1][static_cast<std::size_t>(peer)];
-      }));
+      };
+      starts_.push_back(mix(*w, consensus_rate, start, start));
     }
     Rows& updates = updates_.emplace_back();
     for (std::size_t i = 0; i < mixed.size(); ++i) {
       std::vector<double>& update = updates.emplace_back(length_);
-      const std::span<const float> row_sent = sent.row(static_cast<int>(i), t);
+      const std::span<const float> row_sent = sent.exact(static_cast<int>(i), t);
       for (std::size_t k = 0; k < length_; ++k)
         update[k] = static_cast<double>(row_sent[k]) - mixed[i][k];
     }
   }
+}
+
+double Updates::noise(const std::vector<int>& observers) const {
+  double errors = 0, squares = 0;
+  for (gossip::Round t = 0; t < updates_.size(); ++t)
+    for (const int peer : observers) {
+      const std::span<const float> exact = sent_.exact(peer, t), seen = sent_.seen(peer, t);
+      for (std::size_t k = 0; k < length_; ++k) {
+        const double error = static_cast<double>(seen[k]) - static_cast<double>(exact[k]);
+        errors += error * error;
+        squares += of(peer, t)[k] * of(peer, t)[k];
+      }
+    }
+  return squares > 0 ? errors / squares : 0;
 }
 
 std::vector<double> Updates::estimate(const theory::Reconstruction& known, int peer,
@@ -56,7 +77,8 @@ std::vector<double> Updates::estimate(const theory::Reconstruction& known, int p
   for (std::size_t r = 0; r < known.rows().size(); ++r) {
     const auto [from, round] = known.rows()[r];
     const double weight = weights[static_cast<Eigen::Index>(r)];
-    const std::span<const float> row = sent_.row(from, round);
+    const bool own = std::ranges::binary_search(known.observers(), from);
+    const std::span<const float> row = own ? sent_.exact(from, round) : sent_.seen(from, round);
     const std::vector<double>& start = starts_[round][static_cast<std::size_t>(from)];
     for (std::size_t k = 0; k < length_; ++k)
       estimate[k] += weight * (static_cast<double>(row[k]) - start[k]);

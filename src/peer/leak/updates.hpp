@@ -10,17 +10,21 @@
 
 namespace gossamer::peer {
 
-/// The rows of a run of D-PSGD in the order adapt then combine, apart into what mixing made of
-/// earlier rows and what training added. Immutable.
+/// The rows of a run of D-PSGD in the order adapt then combine, or of CHOCO-SGD, apart into what
+/// mixing made of earlier rows and what training added. Immutable.
 class Updates {
  public:
-  /// `sent` holds `rounds` rounds, and outlives it, as `setup` does. Memory: 2 n d doubles a round.
-  Updates(const Setup& setup, const SentRows& sent, gossip::Round rounds);
+  /// `sent` holds `rounds` rounds, and outlives it, as `setup` does. `consensus_rate`: as of
+  /// theory::RowModel. Memory: 2 n d doubles a round.
+  Updates(const Setup& setup, const SentRows& sent, gossip::Round rounds, double consensus_rate);
 
   /// [d]: what training added to the row of `peer` in round t.
   const std::vector<double>& of(int peer, gossip::Round t) const {
     return updates_[t][static_cast<std::size_t>(peer)];
   }
+  /// Of the rows of `observers`, which know it of their own: the mean square of an error of coding,
+  /// divided by that of an update.
+  double noise(const std::vector<int>& observers) const;
   /// [d]: the estimate of that update by observers of the rows of `known`, given the starting rows.
   std::vector<double> estimate(const theory::Reconstruction& known, int peer,
                                gossip::Round t) const;

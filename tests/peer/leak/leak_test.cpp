@@ -4,6 +4,8 @@
 #include <cmath>
 
 #include "peer/leak/sample_recovery.hpp"
+#include "peer/leak/sent_rows.hpp"
+#include "peer/runtime/run.hpp"
 #include "tests/peer/test_util.hpp"
 
 using namespace gossamer;
@@ -106,6 +108,83 @@ TEST_CASE("no sample is read off private gradients, nor off a model without a de
   CHECK(has(leak_text(each_alone(6, 6), leak), "no samples were read off"));
 }
 
+TEST_CASE(
+    "an attack on the messages of a codec changes no bit of a run, and sees what is decoded") {
+  for (const auto& [algorithm, codec] :
+       std::vector<std::pair<std::string, std::string>>{{"dpsgd", "none"},
+                                                        {"dpsgd", "int8"},
+                                                        {"choco", "none"},
+                                                        {"choco", "int8"},
+                                                        {"choco", "topk"},
+                                                        {"choco", "randk"},
+                                                        {"choco", "sign"}}) {
+    CAPTURE(algorithm);
+    CAPTURE(codec);
+    const Overrides overrides =
+        kRing + Overrides{"algorithm.kind=" + algorithm, "codec.kind=" + codec, "run.rounds=4"};
+    const auto hash_of = [&](SentRows* sent) {
+      auto setup = make_setup(configured(overrides));
+      REQUIRE_MESSAGE(setup.ok(), setup.error().message);
+      if (sent != nullptr) sent->listen(*setup);
+      const Folder folder;
+      RunRequest request;
+      request.folder = folder.path / "run";
+      const auto outcome = run(*setup, std::move(request));
+      REQUIRE_MESSAGE(outcome.ok(), outcome.error().message);
+      return std::string(outcome->summary.at("final_hash"));
+    };
+    SentRows sent(6, 4);
+    CHECK(hash_of(&sent) == hash_of(nullptr));
+    REQUIRE(sent.complete());
+    double error = 0, square = 0;
+    for (int peer = 0; peer < 6; ++peer)
+      for (std::size_t k = 0; k < sent.exact(peer, 3).size(); ++k) {
+        const auto exact = static_cast<double>(sent.exact(peer, 3)[k]);
+        error += std::pow(static_cast<double>(sent.seen(peer, 3)[k]) - exact, 2);
+        square += exact * exact;
+      }
+    CHECK((error < 1e-12 * square) == (codec == "none"));
+    CHECK(error < 0.05 * square);
+  }
+}
+
+TEST_CASE("CHOCO-SGD tells as much as D-PSGD where its codec omits nothing") {
+  Overrides choco = kRing + Overrides{"algorithm.kind=choco", "algorithm.consensus_rate=1"};
+  const Leak expected = leaked(kRing), found = leaked(choco);
+  for (std::size_t g = 0; g < 6; ++g)
+    for (std::size_t k = 0; k < 5; ++k) {
+      const LeakedPeer &one = expected.groups[g].peers[k], &other = found.groups[g].peers[k];
+      CHECK(one.share == doctest::Approx(other.share).epsilon(1e-4));
+      CHECK(one.explained.value() == doctest::Approx(other.explained.value()).epsilon(0.01));
+      CHECK(one.samples.value().recognised == other.samples.value().recognised);
+    }
+  // Smaller steps towards neighbours: what a row says of the peers behind its sender changes.
+  choco.back() = "algorithm.consensus_rate=0.3";
+  for (const LeakedPeer& peer : at_distance(leaked(choco), 1)) {
+    CHECK(peer.explained.value() > 0.999);
+    CHECK(peer.samples.value().recognised == 1);
+  }
+}
+
+TEST_CASE(
+    "messages that are rounded, or of a fifth of all values, show the one sample of a batch") {
+  const auto recognised = [](const Overrides& more) {
+    double sum = 0;
+    const auto peers = at_distance(leaked(kRing + more), 1);
+    for (const LeakedPeer& peer : peers) {
+      CHECK(peer.membership.has_value());
+      sum += peer.samples.value().recognised;
+    }
+    return sum / static_cast<double>(peers.size());
+  };
+  CHECK(recognised({"codec.kind=bf16"}) > 0.9);
+  CHECK(recognised({"codec.kind=int8"}) > 0.9);
+  CHECK(recognised({"algorithm.kind=choco", "codec.kind=int8"}) > 0.9);
+  const double sparse = recognised(
+      {"model.hidden=64", "algorithm.kind=choco", "codec.kind=topk", "codec.fraction=0.2"});
+  CHECK(sparse > 0.9);
+}
+
 TEST_CASE("without training, the shares are those of the graph") {
   LeakRequest request = each_alone(6, 6);
   request.trains = false;
@@ -129,7 +208,6 @@ TEST_CASE("a run or a request that cannot be attacked is refused, with what to c
                                                         {"algorithm.order", "awc"},
                                                         {"algorithm.policy", "async"},
                                                         {"mixing.rule", "median"},
-                                                        {"codec.kind", "bf16"},
                                                         {"optimizer.kind", "adam"},
                                                         {"optimizer.weight_decay", "0.1"}}) {
     CAPTURE(key);
@@ -191,7 +269,7 @@ TEST_CASE("the samples of units that one sample alone reaches are read off, and 
   const SampleRecovery recovery(data, blocks);
   REQUIRE(recovery.possible());
   const auto candidates = recovery.candidates(update);
-  REQUIRE(candidates.size() == 3);
+  REQUIRE(candidates.size() == 4);
   CHECK(candidates[0] == std::vector<float>{1, 2});
   CHECK(candidates[1] == std::vector<float>{3, -1});
   CHECK(candidates[2] == std::vector<float>{2.5F, -0.25F});
@@ -214,4 +292,45 @@ TEST_CASE("the samples of units that one sample alone reaches are read off, and 
   const SampleRecovery none(data, biases);
   CHECK_FALSE(none.possible());
   CHECK(none.candidates(update).empty());
+}
+
+TEST_CASE("a sample that all units have is found from a part of its products with them") {
+  constexpr std::size_t kFeatures = 36, kUnits = 20;
+  train::Dataset data;
+  data.width = data.height = 6;
+  data.classes = 2;
+  data.count = 1;
+  data.labels = {0};
+  for (std::size_t f = 0; f < kFeatures; ++f)
+    data.features.push_back(f % 5 == 0 ? 0.0F : static_cast<float>((f * 7) % 17) / 16);
+  const std::vector<train::ParameterBlock> blocks{{.name = "0.weights",
+                                                   .shape = {kFeatures, kUnits},
+                                                   .offset = 0,
+                                                   .length = kFeatures * kUnits,
+                                                   .takes_samples = true},
+                                                  {.name = "0.bias",
+                                                   .shape = {kUnits},
+                                                   .offset = kFeatures * kUnits,
+                                                   .length = kUnits,
+                                                   .takes_samples = true}};
+  const SampleRecovery recovery(data, blocks);
+  RandomStream random(1, kNoPeer, Purpose::data);
+  std::vector<double> update(kFeatures * kUnits + kUnits);
+  for (std::size_t j = 0; j < kUnits; ++j) {
+    const double step = random.next_double() - 0.5;
+    update[kFeatures * kUnits + j] = step;
+    for (std::size_t f = 0; f < kFeatures; ++f)
+      update[f * kUnits + j] =
+          random.next_double() < 0.3 ? static_cast<double>(data.features[f]) * step : 0;
+  }
+  const std::vector<std::uint32_t> samples{0};
+  const auto best = [&] { return recovery.match(samples, recovery.candidates(update))[0].psnr; };
+  CHECK(best() > 60);
+  // Of two units the biases are known, too, which is enough for the scale; and of none.
+  for (std::size_t j = 2; j < kUnits; ++j) update[kFeatures * kUnits + j] = 0;
+  CHECK(best() > 60);
+  update[kFeatures * kUnits] = update[kFeatures * kUnits + 1] = 0;
+  CHECK(best() > 60);  // it has the largest value
+  std::ranges::fill(update, 0);
+  CHECK(recovery.candidates(update).empty());
 }

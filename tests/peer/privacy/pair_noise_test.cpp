@@ -76,7 +76,7 @@ TEST_CASE("where noise would not cancel, or would be known, it is refused") {
 TEST_CASE("the noise of pairs cancels in the mean of the peers") {
   const Folder folder;
   int run = 0;
-  for (const std::string& noise : {"secret", "reproducible"}) {
+  for (const std::string noise : {"secret", "reproducible"}) {
     const auto losses = [&](const std::string& deviation) {
       const Left left =
           run_in(folder.path / std::to_string(run++),
@@ -102,7 +102,7 @@ TEST_CASE("the noise of pairs cancels in the mean of the peers") {
 TEST_CASE("an epsilon counts what own noise and that of pairs hide together, for each peer") {
   const Folder folder;
   const Setup alone = set_up(kEpsilon + Overrides{"privacy.pair_noise=0"});
-  for (const std::string& graph : {"ring", "exponential", "complete", "star"}) {
+  for (const std::string graph : {"ring", "exponential", "complete", "star"}) {
     const Overrides base =
         kEpsilon + Overrides{"topology.kind=" + graph,
                              graph == "star" ? "privacy.colluding=0" : "privacy.colluding=1"};
