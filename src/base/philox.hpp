@@ -51,6 +51,7 @@ enum class Purpose : std::uint32_t {
   shard_sizes = 21,   ///< which peer has which of unequal shards
   directions = 22,    ///< in which low-rank messages begin: peer and step are an edge and a product
   active_peers = 23,  ///< peers that hold models in a round of teleportation; step = round
+  image_view = 24,    ///< how a peer sees the images of a batch; step = local step
   test = 1000,
 };
 

@@ -19,6 +19,40 @@ struct SampleTable {
   const float* targets = nullptr;        ///< [count], for squared_error
 };
 
+/// The views in which training sees images: cut out of the image with an edge of zeros of `crop`
+/// pixels, at one of (2 crop + 1)² places, and as they are or mirrored. Where views are on, an
+/// index into the table has the number of a sample in its lower bits, and one of count() views
+/// above.
+struct ImageViews {
+  static constexpr int kNumberBits = 24, kMostCrop = 5;
+
+  int crop = 0;       ///< 0 … kMostCrop
+  bool flip = false;  ///< half of the views are mirrored, left to right
+  int height = 0, width = 0;
+
+  constexpr bool on() const { return crop > 0 || flip; }
+  constexpr std::uint32_t count() const {
+    const int side = 2 * crop + 1;
+    return static_cast<std::uint32_t>(side * side * (flip ? 2 : 1));
+  }
+  static constexpr std::uint32_t index(std::uint32_t number, std::uint32_t view) {
+    return view << kNumberBits | number;
+  }
+  static constexpr std::uint32_t number(std::uint32_t index) {
+    return index & ((std::uint32_t{1} << kNumberBits) - 1);
+  }
+  /// The pixel of the image that the view of `index` shows at `pixel`, row by row; −1: one of the
+  /// edge, which is 0.
+  constexpr int source(std::uint32_t index, int pixel) const {
+    const int view = static_cast<int>(index >> kNumberBits), side = 2 * crop + 1;
+    const int column = pixel % width, row = pixel / width + view / side % side - crop;
+    const bool mirrored = view / (side * side) == 1;
+    const int seen = (mirrored ? width - 1 - column : column) + view % side - crop;
+    if (row < 0 || row >= height || seen < 0 || seen >= width) return -1;
+    return row * width + seen;
+  }
+};
+
 /// The rows of d values that an optimizer keeps for a peer from step to step, zero at the start:
 /// UpdateRule::state_rows() of them.
 template <class Real>
@@ -81,7 +115,8 @@ struct Job {
   Real* parameters = nullptr;              ///< written by Pass::step alone
   StateRows<Real> state = {};              ///< the rule's rows; null beyond the rule's rows
   Real* gradient = nullptr;                ///< gradient: out; step: scratch; evaluate: unused
-  const std::uint32_t* samples = nullptr;  ///< [steps, batch] indices into the table (host memory)
+  const std::uint32_t* samples = nullptr;  ///< [steps, batch] indices into the table, with views if
+                                           ///< the task's are on (host memory)
   int batch = 0;                           ///< 1 … program.batch
   int steps = 1;
   const double* rates = nullptr;  ///< [steps], for Pass::step (host memory)
@@ -175,6 +210,7 @@ struct Task {
   std::vector<SampleTable> tables = {};  ///< the same samples on each GPU, by GPU index
   UpdateRule rule = {};
   GradientNoise noise = {};
+  ImageViews views = {};
 };
 
 }  // namespace gossamer::gpu

@@ -12,10 +12,15 @@ namespace {
 constexpr std::uint64_t kNoEpoch = std::numeric_limits<std::uint64_t>::max();
 }
 
+gpu::ImageViews image_views(const ShardOptions& options, const Dataset& data) {
+  return {.crop = options.crop, .flip = options.flip, .height = data.height, .width = data.width};
+}
+
 BatchOrder::BatchOrder(const std::vector<std::uint32_t>& shard, int batch, int peer,
-                       std::uint64_t seed)
+                       std::uint64_t seed, const gpu::ImageViews& views)
     : shard_(shard),
       order_(shard),
+      views_(views),
       batch_(batch > 0 ? batch : static_cast<int>(shard.size())),
       peer_(static_cast<std::uint32_t>(peer)),
       seed_(seed),
@@ -34,8 +39,14 @@ std::span<const std::uint32_t> BatchOrder::batch(std::uint64_t step) {
     RandomStream(seed_, peer_, Purpose::shuffle, epoch).shuffle(order_);
     epoch_ = epoch;
   }
-  return std::span<const std::uint32_t>(order_).subspan(
+  const auto batch = std::span<const std::uint32_t>(order_).subspan(
       step % per_epoch_ * static_cast<std::size_t>(batch_), static_cast<std::size_t>(batch_));
+  if (!views_.on()) return batch;
+  seen_.clear();
+  RandomStream random(seed_, peer_, Purpose::image_view, step);
+  for (const std::uint32_t sample : batch)
+    seen_.push_back(gpu::ImageViews::index(sample, random.below(views_.count())));
+  return seen_;
 }
 
 }  // namespace gossamer::train

@@ -47,7 +47,9 @@ class DeviceLearner final : public Learner<Real> {
       const auto peer = static_cast<int>(sizes.size());
       sizes.push_back(shard.size());
       auto& order = orders_.emplace_back();
-      if (!shard.empty()) order.emplace(shard, request_.sampling.batch, peer, request_.seed);
+      if (!shard.empty())
+        order.emplace(shard, request_.sampling.batch, peer, request_.seed,
+                      image_views(request_.sampling, *request_.data));
     }
     set_data(std::move(sizes));
     const Dataset& data = *request_.data;
@@ -143,6 +145,7 @@ class DeviceLearner final : public Learner<Real> {
                    .tables = {},
                    .rule = request_.optimizer.rule,
                    .noise = {.deviation = request_.data->gradient_noise, .seed = request_.seed}};
+    if (&network == &training_) task.views = image_views(request_.sampling, *request_.data);
     for (const DeviceTable& table : tables_) task.tables.push_back(table.get());
     return task;
   }

@@ -78,9 +78,36 @@ Status check_split(const LearnerRequest& request) {
   return {};
 }
 
+/// Images that are seen in views.
+Status check_views(const LearnerRequest& request) {
+  const ShardOptions& options = request.sampling;
+  const Dataset& data = *request.data;
+  if (options.crop == 0 && !options.flip) return {};
+  const std::string what = options.crop > 0 ? fmt::format("data.crop = {}", options.crop)
+                                            : std::string("data.flip = true");
+  if (data.width < 2 || data.height < 2)
+    return invalid_error(fmt::format(
+        "{}: samples of the data {} are no images; set data.crop = 0 and data.flip = false", what,
+        data.name));
+  if (options.crop >= std::min(data.width, data.height))
+    return invalid_error(fmt::format("{}: images have {} × {} pixels; give a smaller number", what,
+                                     data.height, data.width));
+  if (data.count > std::size_t{1} << gpu::ImageViews::kNumberBits)
+    return invalid_error(
+        fmt::format("{}: possible with at most {} samples, and the data {} have {}", what,
+                    std::size_t{1} << gpu::ImageViews::kNumberBits, data.name, data.count));
+  if (request.optimizer.privacy.on())
+    return invalid_error(fmt::format(
+        "{}: batches of private gradients are of samples as they are; set data.crop = 0 "
+        "and data.flip = false, or privacy.clip = 0",
+        what));
+  return {};
+}
+
 Status check_request(const LearnerRequest& request) {
   GOSSAMER_TRY_STATUS(check_data(*request.data));
   GOSSAMER_TRY_STATUS(check_shards(request));
+  GOSSAMER_TRY_STATUS(check_views(request));
   for (const Operation& operation : request.model.operations)
     if (const auto* embedding = std::get_if<Embedding>(&operation.op))
       GOSSAMER_TRY_STATUS(check_tokens(operation, *embedding, *request.data));

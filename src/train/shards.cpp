@@ -94,11 +94,26 @@ Status check_sizes(const Shards& shards, const Dataset& data, const ShardOptions
       remedy(data, options, needed, peers)));
 }
 
+/// Of gpu::ImageViews.
+ParameterSet<ShardOptions> view_parameters() {
+  return ParameterSet<ShardOptions>()
+      .add("crop", &ShardOptions::crop,
+           {.help = "images: peers train on cuttings of the size of an image, at random places "
+                    "of the image with an edge of zeros of this width; usual are 4 for CIFAR-10 "
+                    "and 2 for MNIST. Models are evaluated on whole images",
+            .minimum = 0,
+            .maximum = gpu::ImageViews::kMostCrop,
+            .unit = "pixels"})
+      .add("flip", &ShardOptions::flip,
+           {.help = "images: peers train on half of them mirrored, left to right, drawn anew for "
+                    "each batch"});
+}
+
 }  // namespace
 
 const ParameterSet<ShardOptions>& shard_parameters() {
   static const ParameterSet<ShardOptions> parameters =
-      ParameterSet<ShardOptions>()
+      view_parameters()
           .add("partition", &ShardOptions::partition,
                {.help = "how training samples are distributed over the peers. One data set, which "
                         "every process reads, is cut by iid, by dirichlet (each peer draws its own "

@@ -8,6 +8,7 @@
 
 #include "base/parameter.hpp"
 #include "base/result.hpp"
+#include "gpu/training.hpp"
 #include "train/dataset.hpp"
 
 namespace gossamer::train {
@@ -24,6 +25,8 @@ struct ShardOptions {
   std::string evaluate = "test";  ///< test | validation: samples on which models are evaluated
   std::string weights = "peers";  ///< peers | samples: the weight of a peer's loss in the objective
   int batch = 16;                 ///< samples a step; 0: the whole shard (full gradients)
+  int crop = 0;                   ///< of gpu::ImageViews, in which peers train on images
+  bool flip = false;              ///< likewise
 };
 const ParameterSet<ShardOptions>& shard_parameters();
 
@@ -38,23 +41,29 @@ using Shards = std::vector<std::vector<std::uint32_t>>;  ///< shards[p]: p's tra
 Result<Shards> make_shards(const Dataset& data, const ShardOptions& options, int peers,
                            std::uint64_t seed);
 
+/// How peers see the images of batches. Off: as they are.
+gpu::ImageViews image_views(const ShardOptions& options, const Dataset& data);
+
 /// Batches without replacement within an epoch: epoch e is the shard in an order keyed by (seed,
 /// peer, e), cut into floor(size / batch) batches; the remainder is left out of the epoch. With
 /// batch = 0 every batch is the whole shard, always in ascending order, so that a full gradient has
-/// the same bits at every step.
+/// the same bits at every step. Of images that are seen in views each sample of a batch has one
+/// that is drawn with the key (seed, peer, step).
 class BatchOrder {
  public:
   /// Copies the shard, which must hold at least one batch (checked; make_shards refuses others).
-  BatchOrder(const std::vector<std::uint32_t>& shard, int batch, int peer, std::uint64_t seed);
+  BatchOrder(const std::vector<std::uint32_t>& shard, int batch, int peer, std::uint64_t seed,
+             const gpu::ImageViews& views = {});
 
   int batch_size() const { return batch_; }
   std::uint64_t batches_per_epoch() const { return per_epoch_; }
-  /// The samples of local step `step` (0, 1, …). Steps may be asked for in any order; ascending
-  /// order is fast. Valid until the next call. Thread: one at a time.
+  /// The samples of local step `step` (0, 1, …), as indices of gpu::Job. Steps may be asked for in
+  /// any order; ascending order is fast. Valid until the next call. Thread: one at a time.
   std::span<const std::uint32_t> batch(std::uint64_t step);
 
  private:
-  std::vector<std::uint32_t> shard_, order_;
+  std::vector<std::uint32_t> shard_, order_, seen_;
+  gpu::ImageViews views_;
   int batch_;
   std::uint32_t peer_;
   std::uint64_t seed_, per_epoch_, epoch_;  // epoch_: the epoch of order_

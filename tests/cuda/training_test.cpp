@@ -55,6 +55,21 @@ TEST_CASE_TEMPLATE("GPU: five steps with every rule, with and without noise", Re
   }
 }
 
+TEST_CASE_TEMPLATE("GPU: images are seen in views, with the labels of whole images", Real, float,
+                   double) {
+  GOSSAMER_GPU_OF(Real, gpu_device);
+  for (const int channels : {1, 2})
+    for (const auto& [crop, flip] : {std::pair(2, false), {0, true}, {5, true}}) {
+      CAPTURE(channels);
+      CAPTURE(crop);
+      const ModelContext data{.channels = channels, .height = 6, .width = 8, .classes = 3};
+      const Plan plan{.pass = gpu::Pass::step,
+                      .steps = 3,
+                      .views = {.crop = crop, .flip = flip, .height = 6, .width = 8}};
+      check_parity<Real>(*gpu_device, varied(), data, plan, {4, 3}, 3, 5);
+    }
+}
+
 TEST_CASE_TEMPLATE("GPU: gradients with noise leave the parameters alone", Real, float, double) {
   GOSSAMER_GPU_OF(Real, gpu_device);
   const Plan plan{.pass = gpu::Pass::gradient, .noise = kNoise, .first_step = 1ULL << 40};

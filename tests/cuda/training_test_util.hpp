@@ -61,6 +61,7 @@ struct Plan {
   std::uint64_t first_step = 0;
   double rate = 0.05;
   bool weighted = false;  ///< each peer's gradients have another weight
+  gpu::ImageViews views = {};
 };
 
 /// `peers` rows of one network in a device's memory, each peer with its own start and its own
@@ -114,8 +115,11 @@ class Fleet {
       for (int s = 0; s < plan.steps; ++s) {
         const std::uint64_t step = plan.first_step + static_cast<std::uint64_t>(s);
         RandomStream random(11, static_cast<std::uint32_t>(p), Purpose::test, step);
-        for (int i = 0; i < batch; ++i)
-          samples.back().push_back(random.below(static_cast<std::uint32_t>(count_)));
+        for (int i = 0; i < batch; ++i) {
+          const std::uint32_t number = random.below(static_cast<std::uint32_t>(count_));
+          const std::uint32_t view = plan.views.on() ? random.below(plan.views.count()) : 0;
+          samples.back().push_back(gpu::ImageViews::index(number, view));
+        }
       }
       jobs.push_back({.parameters = parameters_[p].get(),
                       .state = {first_[p].get(), second_[p].get()},
@@ -134,7 +138,8 @@ class Fleet {
       const gpu::Task task{&network_.program(),
                            {{features_.get(), labels_.get(), targets_.get()}},
                            plan.rule,
-                           plan.noise};
+                           plan.noise,
+                           plan.views};
       device_.train(task, plan.pass, jobs);
     }
     // The call has returned, so the host memory that it read may change.

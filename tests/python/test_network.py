@@ -55,7 +55,13 @@ def check_same_as_one_process(net: Network, groups: list[str]) -> None:
             "model.kind=mlp",
             "model.hidden=[40]",
         ),
-        ("algorithm.kind=extra", "topology.kind=star", "net.window=1"),
+        (
+            "algorithm.kind=extra",
+            "topology.kind=star",
+            "net.window=1",
+            "data.crop=2",
+            "data.flip=true",
+        ),
         (
             "algorithm.kind=qg_momentum",
             "topology.kind=exponential",

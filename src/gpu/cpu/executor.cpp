@@ -9,10 +9,28 @@
 namespace gossamer::gpu {
 namespace {
 
+/// gather() of images that are seen in views.
+template <class Real>
+void gather_views(const Task& task, const std::uint32_t* samples, int batch, Real* to) {
+  const Program& program = *task.program;
+  const std::size_t size = program.features();
+  for (int i = 0; i < batch; ++i, to += size) {
+    const float* from = task.tables[0].features + ImageViews::number(samples[i]) * size;
+    for (int p = 0; p < program.pixels; ++p) {
+      const int source = task.views.source(samples[i], p);
+      for (int c = 0; c < program.channels; ++c)
+        to[p * program.channels + c] =
+            source < 0 ? Real{0} : static_cast<Real>(from[c * program.pixels + source]);
+    }
+  }
+}
+
 /// Copies the batch's samples to the workspace's start, channels last.
 template <class Real>
-void gather(const Program& program, const float* features, const std::uint32_t* samples, int batch,
-            Real* to) {
+void gather(const Task& task, const std::uint32_t* samples, int batch, Real* to) {
+  if (task.views.on()) return gather_views(task, samples, batch, to);
+  const Program& program = *task.program;
+  const float* features = task.tables[0].features;
   const std::size_t size = program.features();
   for (int i = 0; i < batch; ++i, to += size) {
     const float* from = features + samples[i] * size;
@@ -30,6 +48,11 @@ template <class Real>
 void loss(const Task& task, const std::uint32_t* samples, int batch, Real share, Real* workspace,
           bool with_gradient, LossSums& sums) {
   const Program& program = *task.program;
+  std::vector<std::uint32_t> numbers;
+  if (task.views.on()) {
+    for (int i = 0; i < batch; ++i) numbers.push_back(ImageViews::number(samples[i]));
+    samples = numbers.data();
+  }
   const LayerOperation& last = program.layers.back();
   const Real* outputs = workspace + last.output;
   Real* gradient = with_gradient ? workspace + last.output_gradient() : nullptr;
@@ -94,7 +117,7 @@ void run_job(const Task& task, const Job<Real>& job, Pass pass, Real* workspace)
   for (int s = 0; s < job.steps; ++s) {
     const std::uint32_t* samples =
         job.samples + static_cast<std::size_t>(s) * static_cast<std::size_t>(job.batch);
-    gather(program, task.tables[0].features, samples, job.batch, workspace);
+    gather(task, samples, job.batch, workspace);
     for (const LayerOperation& layer : program.layers)
       forward<Real>(layer, job.batch, job.parameters, workspace);
     LossSums sums;
@@ -137,8 +160,7 @@ void run_part(const Task& task, const PartJob<Real>& job, PartPass pass) {
   const Program& program = *task.program;
   GOSSAMER_CHECK(job.batch >= 1 && job.batch <= program.batch, "a microbatch fits its program");
   if (pass != PartPass::forward) return run_part_backward(program, job, pass);
-  if (program.takes_samples)
-    gather(program, task.tables[0].features, job.samples, job.batch, job.workspace);
+  if (program.takes_samples) gather(task, job.samples, job.batch, job.workspace);
   for (const LayerOperation& layer : program.layers)
     forward<Real>(layer, job.batch, job.parameters, job.workspace);
   if (!program.has_loss) return;

@@ -215,6 +215,7 @@ TEST_CASE("a run or a request that cannot be attacked is refused, with what to c
     CHECK(message.starts_with(key + " = '" + value + "'"));
     CHECK(has(message, "set it to"));
   }
+  CHECK(has(refusal(kRing + Overrides{"data.crop=1"}, request), "set data.crop = 0"));
   LeakRequest wrong = request;
   wrong.rounds = 21;
   CHECK(has(refusal(kRing, wrong), "run.rounds = 20"));

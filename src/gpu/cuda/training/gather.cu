@@ -22,6 +22,7 @@ struct GatherArguments {
   UpdateRule rule;
   bool with_rates;
   bool vectors;  ///< a sample is copied as it is, four values at a time
+  ImageViews views;
 };
 
 constexpr int kFour = Pack<float>::kValues;
@@ -48,7 +49,8 @@ __global__ void __launch_bounds__(kMostThreads) gather_kernel(GatherArguments<Re
   const std::size_t steps = static_cast<std::size_t>(call.steps),
                     step = static_cast<std::size_t>(call.step);
   const auto samples = static_cast<std::size_t>(a.batch.samples);
-  const std::uint32_t sample = call.samples[(peer * steps + step) * samples + i];
+  const std::uint32_t index = call.samples[(peer * steps + step) * samples + i];
+  const std::uint32_t sample = a.views.on() ? ImageViews::number(index) : index;
   if (threadIdx.x == 0) {
     if (a.loss == Loss::squared_error)
       a.inputs.targets[peer * samples + i] = a.table.targets[sample];
@@ -74,7 +76,10 @@ __global__ void __launch_bounds__(kMostThreads) gather_kernel(GatherArguments<Re
   for (int v = static_cast<int>(threadIdx.x); v < size; v += static_cast<int>(blockDim.x)) {
     int pixel = v;
     const int channel = a.by_channels.split(pixel);
-    to[v] = static_cast<Real>(from[static_cast<std::size_t>(channel) * a.pixels + pixel]);
+    if (a.views.on()) pixel = a.views.source(index, pixel);
+    to[v] = pixel < 0
+                ? Real{0}
+                : static_cast<Real>(from[static_cast<std::size_t>(channel) * a.pixels + pixel]);
   }
 }
 
@@ -103,9 +108,9 @@ template <class Real>
 void gather(cudaStream_t stream, const Batch<Real>& batch, const Task& task, const CallInputs* call,
             const StepInputs<Real>& inputs, bool with_rates) {
   const Program& program = *task.program;
-  const bool vectors = program.channels == 1 && program.features() % kFour == 0 &&
-                       aligned(task.tables[0].features) && aligned(batch.workspace) &&
-                       batch.stride % kFour == 0;
+  const bool vectors = !task.views.on() && program.channels == 1 &&
+                       program.features() % kFour == 0 && aligned(task.tables[0].features) &&
+                       aligned(batch.workspace) && batch.stride % kFour == 0;
   const GatherArguments<Real> arguments{batch,
                                         task.tables[0],
                                         call,
@@ -117,7 +122,8 @@ void gather(cudaStream_t stream, const Batch<Real>& batch, const Task& task, con
                                         program.takes_samples,
                                         task.rule,
                                         with_rates,
-                                        vectors};
+                                        vectors,
+                                        task.views};
   unsigned threads = 32;
   while (threads < kMostThreads && threads * 4 < program.features()) threads *= 2;
   launch(gather_kernel<Real>,

@@ -237,6 +237,7 @@ std::string plan_key(const PlanRequest<Real>& request) {
   key.add(rule.momentum, rule.nesterov, rule.weight_decay, rule.kind, rule.beta1, rule.beta2,
           rule.epsilon);
   key.add(task.noise.deviation, task.noise.seed);
+  key.add(task.views.crop, task.views.flip, task.views.height, task.views.width);
   add(key, *task.program);
   for (const Job<Real>& job : request.jobs)
     key.add(job.parameters, job.state[0], job.state[1], job.gradient, job.loss, job.hits, job.peer,
