@@ -14,6 +14,7 @@ left, or draws from all of it. The run ends with text that the model has written
 from __future__ import annotations
 
 import argparse
+import copy
 import gzip
 import math
 import sys
@@ -32,6 +33,7 @@ import example  # noqa: E402
 
 TEXT = Path(__file__).resolve().parents[2] / "data" / "text" / "genesis-exodus.txt.gz"
 TEST_BLOCKS = 32  # of the text for tests or for validation, evenly spaced
+PRETRAINING_RATE = 3e-3
 
 
 def bytes_of(path: Path) -> bytes:
@@ -112,6 +114,16 @@ def loss_of(module: nn.Module, batch: tuple[torch.Tensor, torch.Tensor]) -> torc
     return nn.functional.cross_entropy(outputs.flatten(0, 1), targets.flatten())
 
 
+def pretrain(module: nn.Module, blocks: Blocks, options: argparse.Namespace) -> None:
+    """Trains a model before the run, as one process would, with the blocks of all peers."""
+    optimizer = torch.optim.AdamW(module.parameters(), lr=PRETRAINING_RATE, betas=(0.9, 0.99))
+    for step in range(options.pretrained):
+        seed = zlib.crc32(f"{options.seed} before {step}".encode())
+        optimizer.zero_grad()
+        loss_of(module, blocks.random(options.batch * options.peers, seed)).backward()
+        optimizer.step()
+
+
 def task_of(options: argparse.Namespace, text: Text) -> tuple[gossip.Task, dict[int, GPT]]:
     """The task, and the models of the peers of this process."""
     size = len(text.values) * 9 // 10
@@ -121,10 +133,16 @@ def task_of(options: argparse.Namespace, text: Text) -> tuple[gossip.Task, dict[
     own = [Blocks(part, options.block, options.device) for part in parts]
     vocabulary = max(options.vocabulary, len(text.symbols))
     models: dict[int, GPT] = {}
+    start: dict[str, torch.Tensor] = {}  # of a pre-trained model, the same for every peer
 
     def model(peer: int) -> nn.Module:
         torch.manual_seed(options.seed)
         models[peer] = GPT(SIZES[options.size], vocabulary, options.block).to(options.device)
+        if options.pretrained > 0:
+            if not start:
+                pretrain(models[peer], Blocks(train, options.block, options.device), options)
+                start.update(copy.deepcopy(models[peer].state_dict()))
+            models[peer].load_state_dict(start)
         return models[peer]
 
     def batch(peer: int, step: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -165,6 +183,7 @@ def task(
     rate: float = 3e-3,
     steps: int = 0,
     alike: bool = False,
+    pretrained: int = 0,
     device: str = "cpu",
 ) -> gossip.Task:
     """The task of gpt.toml. [model] sets these parameters; they are the options of this script."""
@@ -197,6 +216,13 @@ def main() -> None:
     add("--rate", type=float, default=3e-3, metavar="R", help="of AdamW (0.003)")
     add("--steps", type=int, default=0, metavar="N", help="of a cosine schedule; 0: none (0)")
     add("--alike", action="store_true", help="every peer draws its blocks from all of the text")
+    add(
+        "--pretrained",
+        type=int,
+        default=0,
+        metavar="N",
+        help="steps that the model has been trained before peers start, with the blocks of all (0)",
+    )
     add("--seed", type=int, default=0, metavar="N", help="of the model and the batches (0)")
     add("--sample", type=int, default=200, metavar="N", help="symbols to write at the end (200)")
     add("--device", default="cpu", help="of torch, such as cuda (cpu)")

@@ -233,6 +233,20 @@ def test_the_text_of_the_repository_is_complete_and_each_seed_draws_other_batche
     assert set(first._evaluations) == {"test"}
 
 
+def test_a_pretrained_model_is_the_same_for_every_peer_and_better_than_its_start() -> None:
+    gpt = example("pytorch/gpt.py")
+    config = {"run": {"peers": 2, "seed": 0}, "data": {"validation": 0.0}}
+    losses = []
+    for steps in (0, 20):
+        task = gpt.task(config, block=8, batch=2, pretrained=steps)
+        models = [task._model(peer) for peer in range(2)]
+        for first, second in zip(*(model.parameters() for model in models), strict=True):
+            assert torch.equal(first, second)
+            assert first.data_ptr() != second.data_ptr(), "each peer has its own"
+        losses.append(task._evaluations["test"](models[0])[0])
+    assert losses[1] < losses[0] - 0.5
+
+
 def test_held_out_text_validates_and_a_cosine_schedule_ends_at_0() -> None:
     gpt = example("pytorch/gpt.py")
     config = {"run": {"peers": 2, "seed": 0}, "data": {"validation": 0.5}}
