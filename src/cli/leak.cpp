@@ -83,8 +83,10 @@ void add_leak(CLI::App& app, int& exit_code) {
                    "iterations that look for the samples of each peer's first batch by inverting "
                    "its gradient, such as 1000; 0: none")
       ->capture_default_str();
-  leak->add_flag("--predict", command->predict,
-                 "train nothing, and only say what part of each update could be reconstructed");
+  leak->add_flag(
+      "--predict", command->predict,
+      "train nothing, and only say what part of each update could be reconstructed, from rows "
+      "without a codec's errors");
   leak->add_flag("--json", command->json, "print leak.json, which also has every pair");
   leak->add_flag("--quiet,-q", command->quiet, "print no table");
   leak->callback([command, &exit_code] {

@@ -73,7 +73,11 @@ Reconstruction::Reconstruction(const MixingSchedule& schedule, const std::vector
     covariances_.middleCols(t * peers_, peers_) += similarity * by_peer;
   MatrixXd covariance = (1 - similarity) * combinations * combinations.transpose();
   covariance += similarity * by_peer * by_peer.transpose();
-  covariance.diagonal().array() += model.noise;
+  for (Index k = 0; k < size; ++k) {
+    const int peer = rows_[static_cast<std::size_t>(k)].peer;
+    const bool own = std::ranges::binary_search(observers, peer);
+    covariance(k, k) += own ? RowModel::kRounding : model.noise;
+  }
   factor_.compute(covariance);
 
   const MatrixXd explained = factor_.matrixL().solve(covariances_);

@@ -9,11 +9,12 @@
 // 2024, "Privacy Attacks in Decentralized Learning"; they take the gradients of a peer to be alike,
 // which is a similarity near 1 here).
 //
-// With compressed messages, others know of m_j what they decode, and mix by differences (CHOCO-SGD,
-// with its step size γ; D-PSGD has γ = 1):
-//   x_i(t+1) = m_i(t) + γ Σ_j W_t[i][j] (m_j(t) − m_i(t)),
-// where a row is what its sender knows plus an error of coding, which the regression takes for
-// noise.
+// Peers that mix decoded rows m̂ mix by differences (CHOCO-SGD, with its step size γ; D-PSGD with
+// a codec has γ = 1):
+//   x_i(t+1) = m_i(t) + γ Σ_j W_t[i][j] (m̂_j(t) − m̂_i(t)).
+// The regression takes the coding errors m̂ − m of the rows that the observers know from others for
+// independent noise. That they enter later rows too, and are correlated from round to round where a
+// codec makes up for what it left out, it ignores.
 //
 // The regression is the best linear one where the updates are random with mean 0 and equal
 // variance, those of different peers are uncorrelated, and those of one peer in two rounds have the
@@ -40,12 +41,14 @@ struct SentRow {
   friend bool operator==(const SentRow&, const SentRow&) = default;
 };
 
-/// What the regression takes for granted.
+/// Assumptions of the regression.
 struct RowModel {
   double similarity = 0;      ///< of a peer's updates in two rounds: in [0, 1)
   double consensus_rate = 1;  ///< γ, in (0, 1]
-  double noise = 1e-8;  ///< variance of an error of coding, > 0, where an update has variance 1;
-                        ///< the default is that of rounding to float32
+  double noise = kRounding;   ///< variance of the coding error of the others' rows, > 0, where an
+                              ///< update has variance 1
+
+  static constexpr double kRounding = 1e-8;  ///< of rounding to float32
 };
 
 /// What `observers` (peers, ascending, at least one) learn together in rounds 0 … rounds − 1: each

@@ -121,7 +121,11 @@ TEST_CASE("the error of an estimate is the share that is not explained") {
     for (int draw = 0; draw < kDraws; ++draw) {
       const auto drawn = updates(random, peers, kRounds, model.similarity);
       auto rows = sent(*schedule, drawn, model.consensus_rate);
-      for (Eigen::VectorXd& row : rows) row += std::sqrt(model.noise) * normal(random, peers, 1);
+      for (Eigen::VectorXd& row : rows) {
+        const double own = row(1);  // which the observer knows as it is
+        row += std::sqrt(model.noise) * normal(random, peers, 1);
+        row(1) = own;
+      }
       for (int peer = 0; peer < peers; ++peer)
         for (Round t = 0; t < kRounds; ++t)
           squares(peer, static_cast<Eigen::Index>(t)) +=

@@ -68,11 +68,16 @@ Status run_and_keep(const Setup& setup, const LeakRequest& request, const SentRo
   run_request.interrupted = [&] { return sent.complete() || request.interrupted(); };
   GOSSAMER_TRY(const RunOutcome outcome, run(setup, std::move(run_request)));
   if (request.interrupted()) return Error{ErrorKind::interrupted, "interrupted"};
-  if (!sent.complete() && outcome.stopped) return *outcome.stopped;
-  return {};
+  if (sent.complete()) return {};
+  if (outcome.stopped) return *outcome.stopped;
+  return invalid_error(fmt::format(
+      "topology.kind = '{}': with codec.kind = {} a peer that has no neighbour in a round "
+      "makes no message, and gossamer leak needs one of every peer; set codec.kind = none, "
+      "or choose a topology without idle peers",
+      setup.config.topology.kind, setup.config.codec.kind));
 }
 
-/// Before anything is known of errors of coding.
+/// Of exact rows: coding errors are known after a run only.
 theory::RowModel model_of(const Setup& setup, const LeakRequest& request) {
   return {.similarity = request.similarity, .consensus_rate = consensus_rate(setup.config)};
 }
@@ -120,7 +125,7 @@ struct Attacker {
       const auto from_last = std::views::reverse(known.rows());  // by round
       const auto row = std::ranges::find(from_last, peer.peer, &theory::SentRow::peer);
       if (row != from_last.end())
-        peer.membership = samples.membership(sent.seen(row->peer, row->t), peer.peer);
+        peer.membership = samples.membership(sent.guessed(row->peer, row->t), peer.peer);
       if (request.inversion > 0 && !request.interrupted()) {
         peer.inverted = samples.invert(updates.estimate(known, peer.peer, 0), peer.peer);
         peer.inverted->rounds = request.rounds;
@@ -137,6 +142,7 @@ struct Attacker {
   /// Reads samples off estimates from the rows of `rounds` rounds, and keeps the better outcomes.
   void read(const Reconstruction& known, gossip::Round rounds, ObserverLeak& leak) const {
     for (LeakedPeer& peer : leak.peers) {
+      if (request.interrupted()) return;
       const gossip::Round t = known.best_round(peer.peer);
       auto outcomes = samples.attack(updates.estimate(known, peer.peer, t), peer.peer, t);
       keep_better(peer.samples, std::move(outcomes.found), rounds);

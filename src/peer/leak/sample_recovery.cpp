@@ -9,7 +9,8 @@ namespace {
 
 /// Biases whose steps are smaller parts of the largest one are rounding.
 constexpr double kLeastBias = 1e-4;
-constexpr int kFitSteps = 50;
+constexpr int kMostFitSteps = 50;
+constexpr double kFitted = 1e-12;  ///< squared change of the rows over their squares, at the end
 
 /// entry(r, c) ≈ rows[r] · columns[c]
 struct RankOne {
@@ -42,9 +43,16 @@ RankOne fit_rank_one(std::span<const double> entries, std::size_t columns) {
     for (std::size_t k = 0; k < wanted.size(); ++k)
       wanted[k] = squares[k] > 0 ? products[k] / squares[k] : 0;
   };
-  for (int step = 0; step < kFitSteps; ++step) {
+  for (int step = 0; step < kMostFitSteps; ++step) {
+    const std::vector<double> before = fit.rows;
     solve(fit.rows, fit.columns, [](std::size_t r, std::size_t c) { return std::pair(r, c); });
     solve(fit.columns, fit.rows, [](std::size_t r, std::size_t c) { return std::pair(c, r); });
+    double change = 0, square = 0;
+    for (std::size_t r = 0; r < rows; ++r) {
+      change += (fit.rows[r] - before[r]) * (fit.rows[r] - before[r]);
+      square += fit.rows[r] * fit.rows[r];
+    }
+    if (change <= kFitted * square) break;
   }
   return fit;
 }
@@ -88,11 +96,11 @@ std::vector<double> SampleRecovery::common_sample(std::span<const double> weight
                                                   std::span<const double> biases) const {
   const std::size_t units = biases.size();
   RankOne fit = fit_rank_one(weights, units);
-  double known = 0, products = 0, largest = 0, sum = 0;
+  double squares = 0, products = 0, largest = 0, sum = 0;
   for (std::size_t j = 0; j < units; ++j)
     if (biases[j] != 0) {
       products += biases[j] * fit.columns[j];
-      known += fit.columns[j] * fit.columns[j];
+      squares += fit.columns[j] * fit.columns[j];
     }
   for (const double value : fit.rows) {
     largest = std::max(largest, std::abs(value));
@@ -101,7 +109,7 @@ std::vector<double> SampleRecovery::common_sample(std::span<const double> weight
   if (largest == 0) return {};
   // Without biases the scale is unknown, and taken to be that of a sample that has the largest
   // value.
-  const double scale = products != 0 ? known / products
+  const double scale = products != 0 ? squares / products
                                      : std::copysign(static_cast<double>(highest_), sum) / largest;
   for (double& value : fit.rows) value *= scale;
   return fit.rows;

@@ -18,7 +18,7 @@ class RowKeeper final : public gossip::Attack {
   void observe(const gossip::AttackView& view) override {
     GOSSAMER_CHECK(std::ssize(view.rows) == kept_.peers_, "the rows of all peers");
     for (int peer = 0; peer < kept_.peers_; ++peer)
-      kept_.keep(peer, view.t, view.rows[static_cast<std::size_t>(peer)], {});
+      kept_.keep(peer, view.t, {.exact = view.rows[static_cast<std::size_t>(peer)]});
   }
   std::vector<double> message(const gossip::AttackView&, int) const override { return {}; }
 
@@ -60,21 +60,25 @@ class CodecTap final : public gossip::Codec {
                                          .peer = request.peer,
                                          .round = request.round};
       codec_->decode(host_, {&decode, 1});
-      if (!starts_.empty()) add_up(static_cast<std::size_t>(request.peer), values, decoded);
-      kept_.keep(request.peer, request.round, std::move(values), std::move(decoded));
+      SentRows::Sent sent{.exact = std::move(values), .decoded = std::move(decoded)};
+      if (!starts_.empty()) add_up(static_cast<std::size_t>(request.peer), sent);
+      kept_.keep(request.peer, request.round, std::move(sent));
     }
   }
 
  private:
-  /// Makes rows of differences: of `values` the row, and of `decoded` what is known of it.
-  void add_up(std::size_t peer, std::vector<float>& values, std::vector<float>& decoded) const {
+  /// Makes rows of a difference and of what was decoded of it.
+  void add_up(std::size_t peer, SentRows::Sent& sent) const {
     std::vector<float>&estimate = estimates_[peer], &start = starts_[peer];
     const bool omits = fidelity() == gossip::Fidelity::partial;
-    for (std::size_t k = 0; k < values.size(); ++k) {
-      values[k] += estimate[k];
-      estimate[k] += decoded[k];
-      if (!omits || decoded[k] != 0) start[k] = 0;
-      decoded[k] = estimate[k] + start[k];
+    if (omits) sent.guessed.resize(estimate.size());
+    for (std::size_t k = 0; k < estimate.size(); ++k) {
+      const float came = sent.decoded[k];
+      sent.exact[k] += estimate[k];
+      estimate[k] += came;
+      sent.decoded[k] = estimate[k];
+      if (came != 0) start[k] = 0;
+      if (omits) sent.guessed[k] = estimate[k] + start[k];
     }
   }
 
@@ -97,12 +101,11 @@ void SentRows::listen(Setup& setup) {
   setup.codec = std::make_unique<CodecTap>(std::move(setup.codec), std::move(starts), *this);
 }
 
-void SentRows::keep(int peer, gossip::Round t, std::vector<float> exact, std::vector<float> seen) {
-  if (t >= exact_.size()) return;
-  std::vector<float>& row = exact_[t][static_cast<std::size_t>(peer)];
-  GOSSAMER_CHECK(row.empty(), "a peer sends one row in a round");
-  row = std::move(exact);
-  seen_[t][static_cast<std::size_t>(peer)] = std::move(seen);
+void SentRows::keep(int peer, gossip::Round t, Sent sent) {
+  if (t >= sent_.size()) return;
+  Sent& kept = sent_[t][static_cast<std::size_t>(peer)];
+  GOSSAMER_CHECK(kept.exact.empty(), "a peer sends one row in a round");
+  kept = std::move(sent);
   ++rows_;
 }
 

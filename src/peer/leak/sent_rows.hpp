@@ -15,38 +15,43 @@ namespace gossamer::peer {
 class SentRows {
  public:
   SentRows(int peers, gossip::Round rounds)
-      : peers_(peers), seen_(rounds, Rows(static_cast<std::size_t>(peers))), exact_(seen_) {}
+      : peers_(peers), sent_(rounds, std::vector<Sent>(static_cast<std::size_t>(peers))) {}
 
-  /// Has a run of `setup` leave its rows here. It changes no message. Once, before the run;
-  /// outlives the run.
+  /// Makes the next run of `setup` record its rows here, without a change to any message. To be
+  /// called once; this object outlives that run.
   void listen(Setup& setup);
   /// Whether all rows of all rounds are here.
-  bool complete() const { return rows_ == seen_.size() * static_cast<std::size_t>(peers_); }
+  bool complete() const { return rows_ == sent_.size() * static_cast<std::size_t>(peers_); }
   /// [d]: the row of which `peer` sent a message in round t.
-  std::span<const float> exact(int peer, gossip::Round t) const { return at(exact_, peer, t); }
-  /// [d]: what its receivers know of that row: without a codec, the row; else what they decode, or
-  /// with CHOCO-SGD have decoded so far, and the starting value where the codec has left out a
-  /// value every time.
-  std::span<const float> seen(int peer, gossip::Round t) const {
-    const std::span<const float> row = at(seen_, peer, t);
+  std::span<const float> exact(int peer, gossip::Round t) const { return at(peer, t).exact; }
+  /// [d]: what peers mix of it: what they decode, or with CHOCO-SGD have decoded so far.
+  std::span<const float> decoded(int peer, gossip::Round t) const {
+    const std::vector<float>& row = at(peer, t).decoded;
     return row.empty() ? exact(peer, t) : row;
+  }
+  /// [d]: the same with the starting value in place of each value that has never come.
+  std::span<const float> guessed(int peer, gossip::Round t) const {
+    const std::vector<float>& row = at(peer, t).guessed;
+    return row.empty() ? decoded(peer, t) : row;
   }
 
  private:
   friend class RowKeeper;
   friend class CodecTap;
-  using Rows = std::vector<std::vector<float>>;  ///< by peer
+  struct Sent {
+    std::vector<float> exact, decoded, guessed;  ///< empty: as the one before
+  };
 
-  std::span<const float> at(const std::vector<Rows>& rows, int peer, gossip::Round t) const {
-    return rows[t][static_cast<std::size_t>(peer)];
+  const Sent& at(int peer, gossip::Round t) const {
+    return sent_[t][static_cast<std::size_t>(peer)];
   }
-  /// Once for each peer and round. `seen` is empty if it is `exact`.
-  void keep(int peer, gossip::Round t, std::vector<float> exact, std::vector<float> seen);
+  /// Once for each peer and round.
+  void keep(int peer, gossip::Round t, Sent sent);
   gossip::AttackPlan plan();
 
   int peers_;
   std::size_t rows_ = 0;
-  std::vector<Rows> seen_, exact_;  ///< by round
+  std::vector<std::vector<Sent>> sent_;  ///< by round and peer
 };
 
 }  // namespace gossamer::peer

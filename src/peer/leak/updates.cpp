@@ -5,16 +5,16 @@
 namespace gossamer::peer {
 namespace {
 
-/// Row i: exact(i) + γ Σ_j W[i][j] (seen(j) − seen(i)), in double.
-template <class Exact, class Seen>
+/// Row i: exact(i) + γ Σ_j W[i][j] (decoded(j) − decoded(i)), in double.
+template <class Exact, class Decoded>
 std::vector<std::vector<double>> mix(const topology::MixingMatrix& w, double consensus_rate,
-                                     Exact exact, Seen seen) {
+                                     Exact exact, Decoded decoded) {
   std::vector<std::vector<double>> mixed;
   for (int i = 0; i < w.peers(); ++i) {
-    const auto row = exact(i), own = seen(i);
+    const auto row = exact(i), own = decoded(i);
     std::vector<double>& sum = mixed.emplace_back(row.begin(), row.end());
     for (const auto& neighbour : w.in_neighbours(i)) {
-      const auto theirs = seen(neighbour.peer);
+      const auto theirs = decoded(neighbour.peer);
       const double weight = consensus_rate * neighbour.weight;
       for (std::size_t k = 0; k < sum.size(); ++k)
         sum[k] += weight * (static_cast<double>(theirs[k]) - static_cast<double>(own[k]));
@@ -40,7 +40,7 @@ Updates::Updates(const Setup& setup, const SentRows& sent, gossip::Round rounds,
       const auto w = setup.schedule->at(t - 1);
       mixed = mix(
           *w, consensus_rate, [&](int peer) { return sent.exact(peer, t - 1); },
-          [&](int peer) { return sent.seen(peer, t - 1); });
+          [&](int peer) { return sent.decoded(peer, t - 1); });
       const auto start = [&](int peer) -> std::span<const double> {
         return starts_[t - 1][static_cast<std::size_t>(peer)];
       };
@@ -60,9 +60,9 @@ double Updates::noise(const std::vector<int>& observers) const {
   double errors = 0, squares = 0;
   for (gossip::Round t = 0; t < updates_.size(); ++t)
     for (const int peer : observers) {
-      const std::span<const float> exact = sent_.exact(peer, t), seen = sent_.seen(peer, t);
+      const std::span<const float> exact = sent_.exact(peer, t), guessed = sent_.guessed(peer, t);
       for (std::size_t k = 0; k < length_; ++k) {
-        const double error = static_cast<double>(seen[k]) - static_cast<double>(exact[k]);
+        const double error = static_cast<double>(guessed[k]) - static_cast<double>(exact[k]);
         errors += error * error;
         squares += of(peer, t)[k] * of(peer, t)[k];
       }
@@ -78,7 +78,7 @@ std::vector<double> Updates::estimate(const theory::Reconstruction& known, int p
     const auto [from, round] = known.rows()[r];
     const double weight = weights[static_cast<Eigen::Index>(r)];
     const bool own = std::ranges::binary_search(known.observers(), from);
-    const std::span<const float> row = own ? sent_.exact(from, round) : sent_.seen(from, round);
+    const std::span<const float> row = own ? sent_.exact(from, round) : sent_.guessed(from, round);
     const std::vector<double>& start = starts_[round][static_cast<std::size_t>(from)];
     for (std::size_t k = 0; k < length_; ++k)
       estimate[k] += weight * (static_cast<double>(row[k]) - start[k]);

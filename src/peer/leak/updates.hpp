@@ -22,8 +22,8 @@ class Updates {
   const std::vector<double>& of(int peer, gossip::Round t) const {
     return updates_[t][static_cast<std::size_t>(peer)];
   }
-  /// Of the rows of `observers`, which know it of their own: the mean square of an error of coding,
-  /// divided by that of an update.
+  /// The mean squared coding error of the observers' own rows, which they know, over the mean
+  /// squared update.
   double noise(const std::vector<int>& observers) const;
   /// [d]: the estimate of that update by observers of the rows of `known`, given the starting rows.
   std::vector<double> estimate(const theory::Reconstruction& known, int peer,

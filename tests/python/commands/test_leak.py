@@ -52,7 +52,9 @@ def matrices(gossamer: Path, topology: str, peers: int) -> np.ndarray:
     return np.array(json.loads(done.stdout)["matrix"])
 
 
-def expected_shares(w: np.ndarray, observers: list[int], similarity: float) -> np.ndarray:
+def expected_shares(
+    w: np.ndarray, observers: list[int], similarity: float, consensus_rate: float
+) -> np.ndarray:
     """[peer, round]: the share of an update's variance that the known rows explain."""
     period, n, _ = w.shape
     # rows[t] maps all updates, by round and then by peer, to the rows of round t.
@@ -60,7 +62,7 @@ def expected_shares(w: np.ndarray, observers: list[int], similarity: float) -> n
     for t in range(ROUNDS):
         sent = x + np.kron(np.eye(ROUNDS)[t : t + 1], np.eye(n))
         rows.append(sent)
-        x = w[t % period] @ sent
+        x = sent + consensus_rate * (w[t % period] - np.eye(n)) @ sent
     known = []
     for t in range(ROUNDS):
         heard = set(observers)
@@ -78,12 +80,14 @@ def expected_shares(w: np.ndarray, observers: list[int], similarity: float) -> n
 
 
 @pytest.mark.parametrize(
-    ("topology", "peers", "observers", "similarity"),
+    ("topology", "peers", "observers", "similarity", "choco"),
     [
-        ("ring", 7, [0], 0.0),
-        ("path", 6, [2], 0.6),
-        ("one_peer_exponential", 8, [1, 5], 0.3),
-        ("star", 5, [4], 0.9),
+        ("ring", 7, [0], 0.0, None),
+        ("path", 6, [2], 0.6, None),
+        ("one_peer_exponential", 8, [1, 5], 0.3, None),
+        ("star", 5, [4], 0.9, None),
+        ("ring", 7, [0], 0.2, 0.3),
+        ("path", 6, [2], 0.6, 0.8),
     ],
 )
 def test_shares_of_the_graph(
@@ -93,9 +97,11 @@ def test_shares_of_the_graph(
     peers: int,
     observers: list[int],
     similarity: float,
+    choco: float | None,
 ) -> None:
     config = tmp_path / "leak.toml"
     config.write_text(CONFIG.format(peers=peers, topology=topology))
+    sets = ["algorithm.kind=choco", f"algorithm.consensus_rate={choco}"] if choco else []
     done = leak(
         gossamer,
         config,
@@ -103,10 +109,13 @@ def test_shares_of_the_graph(
         "--json",
         *("--rounds", str(ROUNDS), "--similarity", str(similarity)),
         *("--observers", ",".join(map(str, observers))),
+        *(text for each in sets for text in ("--set", each)),
     )
     assert done.returncode == 0, done.stderr
     (group,) = json.loads(done.stdout)["groups"]
-    shares = expected_shares(matrices(gossamer, topology, peers), observers, similarity)
+    shares = expected_shares(
+        matrices(gossamer, topology, peers), observers, similarity, choco or 1.0
+    )
     assert [update["peer"] for update in group["peers"]] == [
         peer for peer in range(peers) if peer not in observers
     ]
