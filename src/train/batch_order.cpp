@@ -10,7 +10,12 @@ namespace gossamer::train {
 
 namespace {
 constexpr std::uint64_t kNoEpoch = std::numeric_limits<std::uint64_t>::max();
-}
+
+using gpu::ImageViews;
+static_assert(ImageViews{.crop = ImageViews::kMostCrop, .flip = true}.count() <=
+                  1U << (32 - ImageViews::kNumberBits),
+              "a view fits in the bits above a number");
+}  // namespace
 
 gpu::ImageViews image_views(const ShardOptions& options, const Dataset& data) {
   return {.crop = options.crop, .flip = options.flip, .height = data.height, .width = data.width};

@@ -97,16 +97,17 @@ Status check_sizes(const Shards& shards, const Dataset& data, const ShardOptions
 /// Of gpu::ImageViews.
 ParameterSet<ShardOptions> view_parameters() {
   return ParameterSet<ShardOptions>()
-      .add("crop", &ShardOptions::crop,
-           {.help = "images: peers train on cuttings of the size of an image, at random places "
-                    "of the image with an edge of zeros of this width; usual are 4 for CIFAR-10 "
-                    "and 2 for MNIST. Models are evaluated on whole images",
-            .minimum = 0,
-            .maximum = gpu::ImageViews::kMostCrop,
-            .unit = "pixels"})
+      .add(
+          "crop", &ShardOptions::crop,
+          {.help = "images: peers train on random crops of the size of an image, out of the image "
+                   "with this number of zeros around it; usual are 4 for CIFAR-10 and 2 for MNIST. "
+                   "Models are evaluated on whole images",
+           .minimum = 0,
+           .maximum = gpu::ImageViews::kMostCrop,
+           .unit = "pixels"})
       .add("flip", &ShardOptions::flip,
-           {.help = "images: peers train on half of them mirrored, left to right, drawn anew for "
-                    "each batch"});
+           {.help = "images: peers train on random horizontal flips: half of the images of each "
+                    "batch are mirrored"});
 }
 
 }  // namespace

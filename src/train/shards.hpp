@@ -46,9 +46,9 @@ gpu::ImageViews image_views(const ShardOptions& options, const Dataset& data);
 
 /// Batches without replacement within an epoch: epoch e is the shard in an order keyed by (seed,
 /// peer, e), cut into floor(size / batch) batches; the remainder is left out of the epoch. With
-/// batch = 0 every batch is the whole shard, always in ascending order, so that a full gradient has
-/// the same bits at every step. Of images that are seen in views each sample of a batch has one
-/// that is drawn with the key (seed, peer, step).
+/// batch = 0 every batch is the whole shard, always in ascending order, so that without views a
+/// full gradient has the same bits at every step. Of images that are seen in views each sample of a
+/// batch has one that is drawn with the key (seed, peer, step).
 class BatchOrder {
  public:
   /// Copies the shard, which must hold at least one batch (checked; make_shards refuses others).

@@ -243,6 +243,8 @@ TEST_CASE("settings of hostile peers that make no sense are refused") {
       "explains, or remove the key");
   CHECK(attack_refusal_of({"attack.strength=2"}).starts_with("attack.strength: has no effect"));
   CHECK(attack_refusal_of({"attack.from=2"}).starts_with("attack.from: has no effect"));
+  CHECK(attack_refusal_of({"attack.kind=backdoor", "attack.peers=[1]", "data.crop=1"})
+            .starts_with("data.crop and data.flip would cut off the trigger"));
   CHECK(attack_refusal_of({"attack.kind=ipm"}) ==
         "attack.peers: name the hostile peers of 'ipm', as attack.peers = [0, 1]");
   CHECK(attack_refusal_of({"attack.kind=ipm", "attack.peers=[1, 4, 1]"}) ==

@@ -160,7 +160,7 @@ DatasetKind descriptor() {
           .summary =
               "CIFAR-10's 50,000 training and 10,000 test photographs of 3×32×32, from its binary "
               "files; each channel "
-              "normalised, no augmentation",
+              "normalised (random crops and flips: data.crop, data.flip)",
           .source =
               "A. Krizhevsky: Learning Multiple Layers of Features from Tiny Images, 2009; files "
               "from https://www.cs.toronto.edu/~kriz/cifar.html, not included",
