@@ -260,8 +260,8 @@ def _scatter(axes: Axes, panel: Panel, study: Study, results: StudyResults, styl
             label=name,
             **(series_style(number) | {"linestyle": "-"}),
         )
-    styles.clear()  # the legend has the families instead of the series
-    styles.update({name: {} for name in families})
+    for name in families:  # the legend has them in place of the series
+        styles.setdefault(name, {})
     axes.set(xlabel=panel.xlabel or panel.x, ylabel=panel.ylabel or panel.y)
 
 

@@ -72,6 +72,11 @@ beside = "rounds"
 [published.values]
 ring = { "peers = 8" = 77 }
 [[panel]]
+title = "Scatter"
+kind = "scatter"
+x = "rounds"
+y = "bytes"
+[[panel]]
 title = "Curve"
 kind = "curve"
 y = "test_accuracy"
@@ -86,11 +91,6 @@ title = "Lines"
 kind = "lines"
 x = "run.peers"
 y = "rounds"
-[[panel]]
-title = "Scatter"
-kind = "scatter"
-x = "rounds"
-y = "bytes"
 [full]
 axes = ["run.peers=16"]
 rates = "0.5,0.9"
