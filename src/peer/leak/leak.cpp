@@ -54,12 +54,6 @@ std::vector<gossip::Round> shorter(gossip::Round rounds) {
   return tried;
 }
 
-/// theory::RowModel's γ of a run.
-double consensus_rate(const Config& config) {
-  if (config.algorithm.kind != "choco") return 1;
-  return std::get<double>(config.algorithm.values.at("consensus_rate"));
-}
-
 /// The run up to the last round that is observed. It leaves no file.
 Status run_and_keep(const Setup& setup, const LeakRequest& request, const SentRows& sent) {
   GOSSAMER_TRY(const TemporaryFolder folder, TemporaryFolder::make());
@@ -78,8 +72,11 @@ Status run_and_keep(const Setup& setup, const LeakRequest& request, const SentRo
 }
 
 /// Of exact rows: coding errors are known after a run only.
-theory::RowModel model_of(const Setup& setup, const LeakRequest& request) {
-  return {.similarity = request.similarity, .consensus_rate = consensus_rate(setup.config)};
+theory::RowModel model_of(const Config& config, const LeakRequest& request) {
+  theory::RowModel model{.similarity = request.similarity};
+  if (config.algorithm.kind == "choco")
+    model.consensus_rate = std::get<double>(config.algorithm.values.at("consensus_rate"));
+  return model;
 }
 
 /// What the group can explain, without a run.
@@ -113,9 +110,10 @@ struct Attacker {
   const SentRows& sent;
   const Updates& updates;
   const SampleAttack& samples;
+  const theory::RowModel& exact;
 
   ObserverLeak attack(const std::vector<int>& group) const {
-    theory::RowModel model = model_of(setup, request);
+    theory::RowModel model = exact;
     model.noise = std::max(model.noise, updates.noise(group));
     const Reconstruction known(*setup.schedule, group, request.rounds, model);
     ObserverLeak leak = observe(setup, request, known, group);
@@ -174,11 +172,11 @@ Result<Leak> leak(Config config, const LeakRequest& request) {
   config.log.every = 0;
   config.checkpoint.every = 0;
   GOSSAMER_TRY(Setup setup, make_setup(std::move(config)));
+  const theory::RowModel model = model_of(setup.config, request);
   if (!request.trains) {
     for (const std::vector<int>& group : request.observers)
       leak.groups.push_back(observe(
-          setup, request,
-          Reconstruction(*setup.schedule, group, request.rounds, model_of(setup, request)), group));
+          setup, request, Reconstruction(*setup.schedule, group, request.rounds, model), group));
     return leak;
   }
   if (!setup.trains() || setup.workload->spec().data == nullptr)
@@ -196,13 +194,13 @@ Result<Leak> leak(Config config, const LeakRequest& request) {
   SentRows sent(setup.workers(), request.rounds);
   sent.listen(setup);
   GOSSAMER_TRY_STATUS(run_and_keep(setup, request, sent));
-  const Updates updates(setup, sent, request.rounds, consensus_rate(setup.config));
+  const Updates updates(setup, sent, request.rounds, model.consensus_rate);
   GOSSAMER_TRY(const SampleAttack samples,
                SampleAttack::make(setup, request.rounds, request.inversion));
   const auto& data = *setup.workload->spec().data;
   leak.sample_shape = {data.channels, data.height, data.width};
   leak.reads_samples = samples.possible();
-  const Attacker attacker{setup, request, sent, updates, samples};
+  const Attacker attacker{setup, request, sent, updates, samples, model};
   for (const std::vector<int>& group : request.observers) {
     if (request.interrupted()) return Error{ErrorKind::interrupted, "interrupted"};
     leak.groups.push_back(attacker.attack(group));
