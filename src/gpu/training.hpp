@@ -19,15 +19,15 @@ struct SampleTable {
   const float* targets = nullptr;        ///< [count], for squared_error
 };
 
-/// The views in which training sees images: cut out of the image with an edge of zeros of `crop`
-/// pixels, at one of (2 crop + 1)² places, and as they are or mirrored. Where views are on, an
-/// index into the table has the number of a sample in its lower bits, and one of count() views
-/// above.
+/// The augmentation of training images: each is seen in a view, a crop of its own size at one of
+/// (2 crop + 1)² places of the image padded with `crop` zeros on each side, flipped or not. Where
+/// views are on, an index into the table has the number of a sample in its lower bits, and one of
+/// count() views above.
 struct ImageViews {
   static constexpr int kNumberBits = 24, kMostCrop = 5;
 
   int crop = 0;       ///< 0 … kMostCrop
-  bool flip = false;  ///< half of the views are mirrored, left to right
+  bool flip = false;  ///< half of the views are flipped horizontally
   int height = 0, width = 0;
 
   constexpr bool on() const { return crop > 0 || flip; }
@@ -42,14 +42,15 @@ struct ImageViews {
     return index & ((std::uint32_t{1} << kNumberBits) - 1);
   }
   /// The pixel of the image that the view of `index` shows at `pixel`, row by row; −1: one of the
-  /// edge, which is 0.
+  /// padding, which is 0.
   constexpr int source(std::uint32_t index, int pixel) const {
     const int view = static_cast<int>(index >> kNumberBits), side = 2 * crop + 1;
-    const int column = pixel % width, row = pixel / width + view / side % side - crop;
-    const bool mirrored = view / (side * side) == 1;
-    const int seen = (mirrored ? width - 1 - column : column) + view % side - crop;
-    if (row < 0 || row >= height || seen < 0 || seen >= width) return -1;
-    return row * width + seen;
+    const bool flipped = view / (side * side) == 1;
+    const int column = flipped ? width - 1 - pixel % width : pixel % width;
+    const int from_row = pixel / width + view / side % side - crop,
+              from_column = column + view % side - crop;
+    if (from_row < 0 || from_row >= height || from_column < 0 || from_column >= width) return -1;
+    return from_row * width + from_column;
   }
 };
 

@@ -82,7 +82,7 @@ Status check_split(const LearnerRequest& request) {
 Status check_views(const LearnerRequest& request) {
   const ShardOptions& options = request.sampling;
   const Dataset& data = *request.data;
-  if (options.crop == 0 && !options.flip) return {};
+  if (!options.augments()) return {};
   const std::string what = options.crop > 0 ? fmt::format("data.crop = {}", options.crop)
                                             : std::string("data.flip = true");
   if (data.width < 2 || data.height < 2)

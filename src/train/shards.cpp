@@ -106,8 +106,8 @@ ParameterSet<ShardOptions> view_parameters() {
            .maximum = gpu::ImageViews::kMostCrop,
            .unit = "pixels"})
       .add("flip", &ShardOptions::flip,
-           {.help = "images: peers train on random horizontal flips: half of the images of each "
-                    "batch are mirrored"});
+           {.help = "images: peers train on random horizontal flips: each image of a batch is "
+                    "flipped with probability 1/2"});
 }
 
 }  // namespace

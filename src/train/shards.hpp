@@ -27,6 +27,9 @@ struct ShardOptions {
   int batch = 16;                 ///< samples a step; 0: the whole shard (full gradients)
   int crop = 0;                   ///< of gpu::ImageViews, in which peers train on images
   bool flip = false;              ///< likewise
+
+  /// Whether peers train on views of images.
+  bool augments() const { return crop > 0 || flip; }
 };
 const ParameterSet<ShardOptions>& shard_parameters();
 

@@ -52,11 +52,10 @@ Status check_poisoning(const Config& config) {
         fmt::format("attack.kind: '{}' changes samples of [data], and the program of model.kind = "
                     "external brings its own; change them there, or choose another attack",
                     name));
-  if (config.attack.kind == "backdoor" && (config.shards.crop > 0 || config.shards.flip))
+  if (config.attack.kind == "backdoor" && config.shards.augments())
     return invalid_error(
         "data.crop and data.flip would cut off the trigger of attack.kind = backdoor, or move it; "
-        "set "
-        "data.crop = 0 and data.flip = false");
+        "set data.crop = 0 and data.flip = false");
   if (config.attack.options.from != 0)
     return invalid_error(fmt::format(
         "attack.from: '{}' changes the data before the first round; remove the key", name));

@@ -38,7 +38,7 @@ Status check_run(const Config& config) {
   if (!config.run.participants.empty())
     return refuse("run.participants", fmt::format("{}", fmt::join(config.run.participants, "; ")),
                   "leave it out");
-  if (config.shards.crop > 0 || config.shards.flip)
+  if (config.shards.augments())
     return invalid_error(
         "data.crop and data.flip: gossamer leak looks for the samples of a batch as they are; set "
         "data.crop = 0 and data.flip = false");
