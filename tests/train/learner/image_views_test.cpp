@@ -9,9 +9,8 @@
 
 #include "base/philox.hpp"
 #include "base/rows.hpp"
-#include "gpu/cpu_device.hpp"
 #include "tests/text_test_util.hpp"
-#include "train/learner.hpp"
+#include "tests/train/learner/learner_test_util.hpp"
 
 using namespace gossamer;
 using namespace gossamer::train;
@@ -36,9 +35,9 @@ std::shared_ptr<Dataset> view_images() {
   return data;
 }
 
-/// The view as it is defined: an edge of zeros, a cutting, a mirror. [channels, height, width]
-std::vector<float> cut_out(std::span<const float> image, int crop, int down, int right,
-                           bool mirrored) {
+/// The view as it is defined: zero padding, a crop, a flip. [channels, height, width]
+std::vector<float> cropped(std::span<const float> image, int crop, int down, int right,
+                           bool flipped) {
   const int high = kHeight + 2 * crop, wide = kWidth + 2 * crop;
   std::vector<float> view;
   for (int c = 0; c < kChannels; ++c) {
@@ -49,7 +48,7 @@ std::vector<float> cut_out(std::span<const float> image, int crop, int down, int
             image[static_cast<std::size_t>((c * kHeight + y) * kWidth + x)];
     for (int y = 0; y < kHeight; ++y)
       for (int x = 0; x < kWidth; ++x) {
-        const int column = mirrored ? kWidth - 1 - x : x;
+        const int column = flipped ? kWidth - 1 - x : x;
         view.push_back(padded[static_cast<std::size_t>((y + down) * wide + column + right)]);
       }
   }
@@ -82,18 +81,10 @@ LearnerRequest view_request(int crop, bool flip, int batch = 4) {
   return request;
 }
 
-template <class Real>
-std::unique_ptr<Learner<Real>> view_learner(LearnerRequest request,
-                                            gpu::BasicDevice<Real>& device) {
-  auto made = make_learner<Real>(std::move(request), device);
-  if (!made.ok()) FAIL(made.error().message);
-  return std::move(made).value();
-}
-
 /// The gradient of a peer's batch of step `step`, at its starting row.
 std::vector<double> view_gradient(LearnerRequest request, int peer, std::uint64_t step) {
   gpu::BasicCpuDevice<double> device(1);
-  const auto learns = view_learner<double>(std::move(request), device);
+  const auto learns = learner<double>(std::move(request), device);
   std::vector<double> row(learns->parameters()), gradient(row.size());
   learns->initialise(peer, row);
   double loss = 0;
@@ -106,16 +97,9 @@ std::vector<double> view_gradient(LearnerRequest request, int peer, std::uint64_
   return gradient;
 }
 
-std::string view_refusal(const LearnerRequest& request) {
-  gpu::CpuDevice device(1);
-  const auto made = make_learner<float>(request, device);
-  REQUIRE_FALSE(made.ok());
-  return made.error().message;
-}
-
 }  // namespace
 
-TEST_CASE("views are the cuttings of an image with an edge of zeros, and these mirrored") {
+TEST_CASE("views are the crops of an image that is padded with zeros, and these flipped") {
   const auto data = view_images();
   const std::span<const float> image = data->features_of(2);
   for (const int crop : {0, 1, 3})
@@ -125,8 +109,8 @@ TEST_CASE("views are the cuttings of an image with an edge of zeros, and these m
       std::set<std::vector<float>> expected, found;
       for (int down = 0; down <= 2 * crop; ++down)
         for (int right = 0; right <= 2 * crop; ++right)
-          for (int mirrored = 0; mirrored <= (flip ? 1 : 0); ++mirrored)
-            expected.insert(cut_out(image, crop, down, right, mirrored == 1));
+          for (int flipped = 0; flipped <= (flip ? 1 : 0); ++flipped)
+            expected.insert(cropped(image, crop, down, right, flipped == 1));
       for (std::uint32_t view = 0; view < views.count(); ++view) {
         const std::uint32_t index = ImageViews::index(2, view);
         CHECK(ImageViews::number(index) == 2);
@@ -193,7 +177,7 @@ TEST_CASE(
   gpu::BasicCpuDevice<double> device(1);
   std::vector<double> losses;
   for (const int crop : {0, 2}) {
-    const auto learns = view_learner<double>(view_request(crop, false), device);
+    const auto learns = learner<double>(view_request(crop, false), device);
     std::vector<double> row(learns->parameters());
     learns->initialise(0, row);
     EvaluateRequest<double> one{row.data(), {}};
@@ -209,14 +193,14 @@ TEST_CASE("views of what has none are refused") {
   data->channels = 1, data->height = 1, data->width = static_cast<int>(kValues);
   flat.data = data;
   flat.model = chain({Dense{.units = 3}}, Loss::softmax_cross_entropy);
-  CHECK(contains(view_refusal(flat), "data.crop = 1: samples of the data images are no images"));
+  CHECK(contains(refusal(flat), "data.crop = 1: samples of the data images are no images"));
   flat.sampling.crop = 0, flat.sampling.flip = true;
-  CHECK(contains(view_refusal(flat), "data.flip = true: samples of the data images are no images"));
-  CHECK(contains(view_refusal(view_request(5, false)),
-                 "images have 5 × 6 pixels; give a smaller number"));
+  CHECK(contains(refusal(flat), "data.flip = true: samples of the data images are no images"));
+  CHECK(
+      contains(refusal(view_request(5, false)), "images have 5 × 6 pixels; give a smaller number"));
   LearnerRequest secret = view_request(1, false);
   secret.optimizer.privacy.clip = 1, secret.optimizer.privacy.noise_multiplier = 1;
-  CHECK(contains(view_refusal(secret), "or privacy.clip = 0"));
+  CHECK(contains(refusal(secret), "or privacy.clip = 0"));
   const auto most = shard_parameters().read("data", {{"crop", std::int64_t{6}}});
   REQUIRE_FALSE(most.ok());
   CHECK(contains(most.error().message, "data.crop"));

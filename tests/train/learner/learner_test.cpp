@@ -7,9 +7,8 @@
 
 #include "base/philox.hpp"
 #include "base/rows.hpp"
-#include "gpu/cpu_device.hpp"
 #include "tests/text_test_util.hpp"
-#include "train/learner.hpp"
+#include "tests/train/learner/learner_test_util.hpp"
 
 using namespace gossamer;
 using namespace gossamer::train;
@@ -67,13 +66,6 @@ LearnerRequest line_request(Shards shards) {
   return request;
 }
 
-template <class Real>
-std::unique_ptr<Learner<Real>> learner(LearnerRequest request, gpu::BasicDevice<Real>& device) {
-  auto made = make_learner<Real>(std::move(request), device);
-  if (!made.ok()) FAIL(made.error().message);
-  return std::move(made).value();
-}
-
 /// Rows of every peer, and the requests over them.
 template <class Real>
 struct State {
@@ -105,13 +97,6 @@ struct State {
   std::vector<double> losses;  ///< sums over the steps
   std::vector<StepRequest<Real>> requests;
 };
-
-std::string refusal(LearnerRequest request) {
-  gpu::CpuDevice device(1);
-  const auto made = make_learner<float>(std::move(request), device);
-  REQUIRE_FALSE(made.ok());
-  return made.error().message;
-}
 
 }  // namespace
 
