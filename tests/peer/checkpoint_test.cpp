@@ -295,6 +295,7 @@ TEST_CASE("a forged manifest, whose checksum is right, cannot start a run at num
   beyond("/part", 0);  // this model is not cut
   for (const Json& value : {Json(), Json::array(), Json("s"), Json(7)}) beyond("/config", value);
   beyond("/nodes/0/bytes_sent", -1);
+  for (const Json& value : {Json(), Json::array(), Json(7)}) beyond("/nodes/0/participants", value);
   beyond("/nodes/0/counters", Json::array({-1}));
   for (const char* pointer : {"/nodes/0/program/offset", "/nodes/1/program/bytes"})
     beyond(pointer, -1);

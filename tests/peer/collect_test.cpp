@@ -1,5 +1,6 @@
 // `collect` refuses files of a run that contradict each other.
 #include "peer/log/collect.hpp"
+#include "peer/log/open_participants.hpp"
 #include "peer/log/summary.hpp"
 
 #include "tests/peer/test_util.hpp"
@@ -106,4 +107,34 @@ TEST_CASE("a log that ends within its header, or without an end record, is refus
   run.refuses({"log-0.jsonl", "ends within its header"});
   written(run.folder.path / "log-0.jsonl", log.substr(0, log.size() - 1));
   run.refuses({"log-0.jsonl", "has no end"});
+}
+
+TEST_CASE("rounds that an open run dropped when it was resumed have no participants") {
+  const auto event = [](const char* kind, int round, const char* ids) {
+    return Json{{"record", "membership"}, {"event", kind}, {"round", round}, {"participants", ids}};
+  };
+  const auto round = [](int t) { return Json{{"record", "round"}, {"round", t}}; };
+  RunOptions run;
+  run.open = true;
+  run.peers = 6;
+  run.rounds = 1000;
+  run.participants = {"0-2"};
+  std::vector<ProcessLog> logs(2);
+  // The others joined for rounds 100 and 600; the run was resumed from round 500, and they came
+  // back.
+  logs[0].records = {round(0),
+                     event("participants", 100, "0-3"),
+                     event("participants", 500, "0-2"),
+                     event("participants", 650, "0-3"),
+                     event("participants", 700, "0-3,5"),
+                     round(1000)};
+  logs[1].records = {event("joined", 600, ""), event("participants", 600, "0-3,5"), round(640),
+                     event("joined", 700, ""), event("participants", 700, "0-3,5"), round(1000)};
+  const std::vector<std::string> texts{"0-2", "100: 0-3", "500: 0-2", "650: 0-3", "700: 0-3,5"};
+  CHECK(open_participants(run, logs)->texts() == texts);
+  // A peer that joins has no part in what was before.
+  std::swap(logs[0], logs[1]);
+  CHECK(open_participants(run, logs)->texts() ==
+        std::vector<std::string>{"0-2", "100: 0-3", "500: 0-2", "600: 0-3,5", "650: 0-3",
+                                 "700: 0-3,5"});
 }

@@ -40,7 +40,8 @@ void PeerEngine::restore(const PeerState& state) {
   node_.set_steps_done(state.steps);
   round_ = begun_ = state.round;
   participation_.resume_at(state.round);
-  reinitialises_ = node_.endpoint().mixer().uses_earlier_rows();
+  reinitialises_ = node_.endpoint().mixer().uses_earlier_rows() ||
+                   (node_.conserves_sums() && !state.sums_are_whole);
 }
 
 void PeerEngine::join() {

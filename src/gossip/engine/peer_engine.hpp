@@ -63,6 +63,8 @@ struct PeerState {
   Round round = 0;                      ///< completed rounds
   std::uint64_t steps = 0;              ///< local steps done
   std::vector<std::uint64_t> counters;  ///< Node::counters()
+  /// Whether the peers that begin are those among which sums of rows were conserved.
+  bool sums_are_whole = true;
 };
 
 struct EngineOptions {
@@ -92,7 +94,8 @@ class PeerEngine {
   /// Counters, local steps and the round are those of `state`; the rows are written to
   /// state_rows() by the caller, before or after. From any one thread. Where mixes take rows of
   /// earlier rounds (Mixer::uses_earlier_rows()), the rows that account for messages under way are
-  /// reinitialised at the start, because those messages are in no saved state.
+  /// reinitialised at the start, because those messages are in no saved state; and so are rows with
+  /// a conserved sum where others begin than had a share of it.
   void restore(const PeerState& state);
   /// The peer begins where the network is, with the rows of a neighbour: its links count as lost
   /// until on_link_restored().

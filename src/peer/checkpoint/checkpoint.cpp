@@ -42,6 +42,7 @@ Json to_json(const NodeState& state) {
   if (const auto& program = state.program)
     json["program"] = {
         {"offset", program->offset}, {"bytes", program->bytes}, {"hash", program->hash}};
+  if (!state.participants.empty()) json["participants"] = state.participants;
   return json;
 }
 
@@ -71,6 +72,8 @@ NodeState node_from(const Json& json) {
   if (const auto program = json.find("program"); program != json.end())
     state.program = {count(program->at("offset")), count(program->at("bytes")),
                      program->at("hash").get<std::string>()};
+  if (const auto ids = json.find("participants"); ids != json.end())
+    ids->get_to(state.participants);
   return state;
 }
 

@@ -54,6 +54,9 @@ struct NodeState {
   std::vector<std::uint64_t> counters;
   NodeMetrics metrics;
   std::optional<ProgramState> program;
+  /// Of an open run: the ids of those that took part in the last round (base/id_list.hpp). Else
+  /// empty.
+  std::string participants;
 };
 
 /// A tensor of a node's state, as a part of one of its rows. Rows of the algorithm come first, in

@@ -242,8 +242,10 @@ const ParameterSet<RunOptions>& run_parameters() {
                {.help = "peers that take part in rounds, if not all in all of them: \"0-3\" from "
                         "round 0 on, then \"ROUND: IDS\" for each change"})
           .add("open", &RunOptions::open,
-               {.help = "the peers of run.participants begin; others, up to run.peers, join while "
-                        "the network runs, and a peer leaves for good on SIGUSR1"})
+               {.help =
+                    "the peers of run.participants begin, also where the run is resumed; others, "
+                    "up to run.peers, join while the network runs, and a peer leaves for good "
+                    "on SIGUSR1"})
           .add("id", &RunOptions::id,
                {.help = "name of the run and of its folder: letters, digits, . _ -; empty: the "
                         "hash of the shared sections"});

@@ -2,28 +2,67 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <map>
+#include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "base/id_list.hpp"
 #include "peer/log/log_records.hpp"
 
 namespace gossamer::peer {
 
+namespace {
+
+using Rounds = std::map<std::uint64_t, std::string>;
+
+/// What a log has without a break: a process that joins may come from rounds that the others have
+/// dropped, because they resumed from an earlier one.
+struct Segment {
+  std::uint64_t first = 0, last = 0;
+  Rounds participants;  ///< from a round on; from the first one those that the run begins with
+};
+
+std::vector<Segment> segments_of(const ProcessLog& log) {
+  std::vector<Segment> segments(1);
+  for (const Json& record : log.records) {
+    const auto round = record.find("round");
+    if (round == record.end()) continue;
+    const auto at = round->get<std::uint64_t>();
+    const bool is_event = record_type(record) == "membership";
+    if (is_event && record.at("event") == "joined") segments.push_back({at, at, {}});
+    segments.back().last = std::max(segments.back().last, at);
+    if (is_event && record.at("event") == "participants")
+      segments.back().participants[at] = record.at("participants").get<std::string>();
+  }
+  return segments;
+}
+
+}  // namespace
+
 Result<topology::Participants> open_participants(const RunOptions& run,
                                                  const std::vector<ProcessLog>& logs) {
-  std::map<std::uint64_t, std::string> by_round;
+  std::vector<Segment> segments;  // by log, the lowest peer's first
   for (const ProcessLog& log : logs)
-    for (const Json& record : log.records)
-      if (record_type(record) == "membership" && record.at("event") == "participants")
-        by_round.try_emplace(record.at("round").get<std::uint64_t>(),
-                             record.at("participants").get<std::string>());
+    for (Segment& segment : segments_of(log)) segments.push_back(std::move(segment));
   GOSSAMER_TRY(const auto begin,
                topology::Participants::parse_open(run.participants, run.peers, "run.participants"));
   std::string last = ids_text(begin.at(0).peers);
   std::vector<std::string> texts{last};
-  for (const auto& [round, ids] : by_round) {
+  std::set<std::uint64_t> rounds;
+  for (const Segment& segment : segments)
+    for (const auto& [round, ids] : segment.participants) rounds.insert(round);
+  for (const std::uint64_t round : rounds) {
+    const auto covers = [round](const Segment& segment) {
+      return segment.first <= round && round <= segment.last;
+    };
+    const Rounds& known = std::ranges::find_if(segments, covers)->participants;
+    const auto next = known.upper_bound(round);
+    const std::string& ids = next == known.begin() ? texts.front() : std::prev(next)->second;
     if (round == 0 || round >= run.rounds || ids == last) continue;
     texts.push_back(fmt::format("{}: {}", round, ids));
     last = ids;

@@ -10,9 +10,10 @@
 
 namespace gossamer::peer {
 
-/// Those of a run that had been planned as this one went. Where processes that were
-/// apart have recorded different participants of one round, those of the lowest peer count. Error
-/// (data): what the logs have fits together as no run.
+/// Those of a run that had been planned as this one went. Where processes have recorded different
+/// participants of one round, because they were apart, or because one of them joined again after
+/// the others had resumed from an earlier round, those count of the lowest peer that has records
+/// before and after it. Error (data): what the logs have fits together as no run.
 Result<topology::Participants> open_participants(const RunOptions& run,
                                                  const std::vector<ProcessLog>& logs);
 

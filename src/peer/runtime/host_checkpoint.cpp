@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/check.hpp"
+#include "base/id_list.hpp"
 #include "peer/checkpoint/saved_rows.hpp"
 #include "peer/runtime/host.hpp"
 
@@ -31,8 +32,10 @@ NodeSnapshot Host::snapshot(gossip::PeerEngine& engine) {
   NodeSnapshot snapshot;
   snapshot.round = state.round;
   snapshot.wall_seconds = log_.wall_seconds();
-  snapshot.state = {
-      engine.id(), state.steps, std::move(state.counters), log_.metrics_of(engine), {}};
+  snapshot.state = {engine.id(), state.steps, std::move(state.counters), log_.metrics_of(engine),
+                    {},          {}};
+  if (changing_ && state.round > 0)
+    snapshot.state.participants = ids_text(changing_->participants().at(state.round - 1).peers);
   // Messages that wait here are of later rounds, and will be sent again.
   snapshot.state.metrics.traffic.bytes_received -=
       engine.node().endpoint().messenger().unread_bytes();
@@ -83,7 +86,11 @@ Status Host::restore(gossip::PeerEngine& engine, gossip::Round round,
     setup_.device->upload(rows[piece.row].data() + piece.first, values.data(),
                           values.size() * sizeof(float));
   }
-  engine.restore({round, state.steps, state.counters});
+  const bool others_took_part =
+      !state.participants.empty() &&
+      state.participants != ids_text(setup_.schedule->participants().at(0).peers);
+  engine.restore({round, state.steps, state.counters, !others_took_part});
+  if (others_took_part) log_.forget_participants();
   engine.node().set_times(state.metrics.times);
   if (setup_.trains()) GOSSAMER_TRY_STATUS(restore_workload(engine, saved));
   NodeMetrics metrics = state.metrics;

@@ -61,6 +61,8 @@ class HostLog {
   /// earliest, the first round of the process.
   void record_participants(gossip::PeerEngine& engine, const topology::ChangingSchedule& schedule,
                            gossip::Round first);
+  /// The participants of the next round are others than those of the last record.
+  void forget_participants() { participants_.clear(); }
   /// Writes all but the time, which is now; before start(), once it is called.
   void record(MembershipMetrics metrics);
 

@@ -64,6 +64,16 @@ std::string left_out_text(const std::vector<int>& hosted, gossip::Round left_out
       fmt::join(hosted, ", "), left_out, rounds);
 }
 
+std::string joins_resumed_text(const Setup& setup, std::size_t without, gossip::Round round) {
+  const topology::Participants& participants = setup.schedule->participants();
+  const std::size_t nodes = participants.is_open() ? participants.at(0).peers.size()
+                                                   : static_cast<std::size_t>(setup.nodes());
+  return fmt::format(
+      "{} of {} nodes resume from their checkpoints of round {}; this process has none of that "
+      "round, and joins them",
+      nodes - without, nodes, round);
+}
+
 Error cannot_join(const Setup& setup) {
   return {ErrorKind::rejected,
           fmt::format("the network runs already, and no process can join it: {}",

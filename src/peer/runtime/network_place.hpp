@@ -36,6 +36,10 @@ Error for_others(Error error, const std::vector<int>& hosted);
 std::string left_out_text(const std::vector<int>& hosted, gossip::Round left_out,
                           gossip::Round rounds);
 
+/// What a process says that has no checkpoint of the round from which the others resume; nor have
+/// `without` nodes, with it.
+std::string joins_resumed_text(const Setup& setup, std::size_t without, gossip::Round round);
+
 /// The error of a process that finds a running network, in a run that no process can join.
 Error cannot_join(const Setup& setup);
 

@@ -256,10 +256,7 @@ Status NetworkRun::adopt_shards() {
 
 Result<NetworkRun::Start> NetworkRun::start_at(const StartRoundAgreement::Outcome& agreed) {
   if (std::ranges::binary_search(agreed.without, request_.hosted.front())) {
-    request_.message(fmt::format(
-        "{} of {} nodes resume from their checkpoints of round {}; this process has none of that "
-        "round, and joins them",
-        setup_.nodes() - static_cast<int>(agreed.without.size()), setup_.nodes(), agreed.round));
+    request_.message(joins_resumed_text(setup_, agreed.without.size(), agreed.round));
     return Start::by_joining;
   }
   Pairs joiners = pairs_;

@@ -184,6 +184,10 @@ std::optional<std::uint64_t> largest_round_gap(const Setup& setup) {
   if (!gossip::is_lockstep(setup.config.exchange.kind()) || !needs.bounded_lead) return {};
   // A node that ends a round has received from its partners in it, which had begun it.
   if (needs.servers > 0) return 2;
+  // Of an open run, whose participants may be any, the graph is a path at worst.
+  if (const topology::Participants& all = setup.schedule->participants(); all.is_open())
+    return static_cast<std::uint64_t>(all.peers() - 1) *
+           static_cast<std::uint64_t>(setup.schedule->longest_period());
   if (setup.schedule->period() == 0 || !setup.report().diameter) return {};
   return static_cast<std::uint64_t>(*setup.report().diameter) *
          static_cast<std::uint64_t>(setup.schedule->period());

@@ -25,7 +25,7 @@ Status check_eigenvalues(const Setup& setup, double above) {
                   setup.report().weights, ends->low));
 }
 
-/// What an open run needs beside that: neighbours that keep in step, and a state that is not saved.
+/// What an open run needs beside that: neighbours that keep in step.
 Status check_open(const Config& config, const topology::MixingSchedule& schedule) {
   const gossip::Policy policy = config.exchange.kind();
   if (policy != gossip::Policy::sync && policy != gossip::Policy::stale)
@@ -44,9 +44,6 @@ Status check_open(const Config& config, const topology::MixingSchedule& schedule
     return invalid_error("run.open: goes with mixing.rule = mean only");
   if (!config.attack.options.peers.empty())
     return invalid_error("run.open: goes without attack.peers");
-  if (config.checkpoint.every > 0)
-    return invalid_error(
-        "run.open: checkpoints do not hold which peers take part; set checkpoint.every = 0");
   return {};
 }
 

@@ -16,6 +16,7 @@ from network_test_util import (
     records_of_rounds,
     wait_until,
 )
+from reference_run import QUADRATICS, TOLERANCE, ReferenceRun, read_records
 from test_log_schema import validate
 
 FOREVER = ("run.open=true", "run.rounds=1000000000", "log.every=1000", "log.sketch=off")
@@ -238,6 +239,124 @@ def test_each_process_is_killed_while_others_join(network: NetworkFactory) -> No
     end(*running.values())
 
 
+def kill_all(net: Network) -> None:
+    """Stopped first, no process learns of the end of another one."""
+    for kind in (signal.SIGSTOP, signal.SIGKILL):
+        for process in net.processes:
+            process.process.send_signal(kind)
+    assert set(net.wait()) == {-signal.SIGKILL}
+    net.processes.clear()
+
+
+def wait_for_checkpoint(net: Network, least: int, *peers: int) -> None:
+    store = net.out / "checkpoints"
+    wait_until(
+        f"checkpoints of round {least}, or of later ones, of peers {peers}",
+        lambda: all(
+            any(
+                int(path.name.split("-")[1]) >= least for path in store.glob(f"round-*-{peer}.json")
+            )
+            for peer in peers
+        ),
+    )
+
+
+def test_an_open_run_that_is_killed_resumes(network: NetworkFactory) -> None:
+    """With the bits of a run that was never stopped, where all that took part come back."""
+    net = network(
+        4,
+        "run.open=true",
+        "topology.kind=ring",
+        "algorithm.kind=gradient_tracking",
+        "run.rounds=8000",
+        "log.every=100",
+        "checkpoint.every=100",
+        "checkpoint.keep=3",
+    )
+    for peer in "0123":
+        net.start(peer)
+    wait_for_checkpoint(net, 500, 0, 1, 2, 3)
+    kill_all(net)
+    for peer in "0123":
+        net.start(peer, resume="auto")
+    assert net.wait() == [0] * 4
+    for process in net.processes:
+        assert "resuming from the checkpoint of round " in process.stderr
+    assert events(net, 0, "participants") == []
+    summary = net.summary()
+    net.sets.append("run.open=false")
+    assert summary["final_hash"] == net.run_in_one_process()["final_hash"]
+
+
+def test_peers_that_joined_come_back_to_a_run_that_resumes(network: NetworkFactory) -> None:
+    """Their share of a conserved sum is lost with them, so it is made anew."""
+    net = opened(
+        network,
+        5,
+        "0-2",
+        "topology.kind=base",
+        "algorithm.kind=gradient_tracking",
+        "log.every=50",
+        "log.sketch=on",
+        "checkpoint.every=50",
+        "checkpoint.keep=3",
+        *QUADRATICS,
+    )
+    for peer in "012":
+        net.start(peer)
+    net.wait_until_training(0, 1, 2)
+    for peer in "34":
+        net.start(peer)
+    wait_for_participants(net, "0-4", 0, 1, 2, 3, 4)
+    joined = events(net, 0, "participants")[-1]["round"]
+    wait_for_checkpoint(net, joined + 200, 0, 1, 2, 3, 4)
+    kill_all(net)
+
+    # Those that begin are at their own optimum, as if they had always been alone.
+    for peer in "012":
+        net.start(peer, resume="auto")
+    log = net.out / "log-0.jsonl"
+    before = records_of_rounds(log)
+    wait_until("rounds of the first peers alone", lambda: records_of_rounds(log) > before + 40)
+    kill_all(net)
+    alone = read_records([log.read_text(encoding="utf-8")])[0]
+    kept = list(net.sets)
+    net.sets += ["run.open=false", "run.rounds=2000"]
+    net.run_in_one_process()
+    net.sets[:] = kept
+    reference = ReferenceRun(
+        read_records([(net.folder / "one" / "log-0.jsonl").read_text(encoding="utf-8")])
+    )
+    assert reference.distance(0, alone[max(alone)]) < TOLERANCE
+
+    early = net.start("4", resume="auto")
+    early.wait_for_message("waiting for peer 0")
+    first = [net.start(peer, resume="auto") for peer in "012"]
+    for process in first:
+        process.wait_for_message("resuming from the checkpoint of round ")
+    late = net.start("3", resume="auto")
+    wait_until(
+        lambda: f"peers 3 and 4 take part: {events(net, 0, 'participants')}",
+        lambda: (
+            [event["participants"] for event in events(net, 0, "participants")][-1:] == ["0-4"]
+            and len(events(net, 0, "participants")) > 2
+        ),
+    )
+    changes = events(net, 0, "participants")
+    resumed = next(k for k, event in enumerate(changes) if event["participants"] == "0-2")
+    assert changes[resumed - 1]["participants"] == "0-4"
+    assert changes[resumed]["round"] % 50 == 0
+    since = records_of_rounds(net.out / "log-0.jsonl")
+    wait_until("rounds after it", lambda: records_of_rounds(net.out / "log-0.jsonl") > since + 40)
+    for process in (*first, early, late):
+        process.process.send_signal(signal.SIGINT)
+    assert {process.wait() for process in net.processes} == {130}
+    summary = net.summary()
+    assert summary["final"]["distance_to_optimum"] < TOLERANCE
+    texts = [change["participants"] for change in summary["topology"]["changes"]]
+    assert texts == ["0-2", *(event["participants"] for event in changes)]
+
+
 @pytest.mark.parametrize(
     ("sets", "message"),
     [
@@ -246,7 +365,6 @@ def test_each_process_is_killed_while_others_join(network: NetworkFactory) -> No
         (["topology.kind=random_matching"], "run.open: neighbours on 'random_matching'"),
         (["net.on_loss=stop"], "run.open: needs net.on_loss = continue"),
         (["mixing.rule=median"], "run.open: goes with mixing.rule = mean only"),
-        (["checkpoint.every=2"], "run.open: checkpoints do not hold "),
         (["algorithm.kind=d2"], "run.participants: 'd2' needs the same peers in all rounds"),
         (['run.participants=["0-1", "4: 0-3"]'], "run.participants: peers of an open run "),
         (["run.peers=300"], "run.open: an open run has 256 peers at most"),
