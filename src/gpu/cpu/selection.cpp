@@ -1,4 +1,6 @@
 // The k values of largest magnitude, scattered adds, and stratified samples.
+#include <algorithm>
+#include <array>
 #include <bit>
 #include <vector>
 
@@ -16,26 +18,61 @@ struct Threshold {
   std::size_t equal;
 };
 
-/// Radix selection from the top digit down: counts the values with each digit, and finds the digit
-/// in which the count-th value lies.
+constexpr int kTopBits = 11, kLowBits = 20;  // of a magnitude
+constexpr std::size_t kTopDigits = std::size_t{1} << kTopBits;
+
+/// How many values have each top digit.
+std::array<std::size_t, kTopDigits> top_digits(const float* values, std::size_t length) {
+  // Neighbours often share a digit, and an increment waits for the one before of the same counter.
+  constexpr std::size_t kTables = 4;
+  std::array<std::array<std::uint32_t, kTopDigits>, kTables> tables = {};
+  const auto add = [&](std::size_t table, std::size_t i) {
+    ++tables[table][magnitude(values[i]) >> kLowBits];
+  };
+  std::size_t i = 0;
+  for (; i + kTables <= length; i += kTables)
+    for (std::size_t table = 0; table < kTables; ++table) add(table, i + table);
+  for (; i < length; ++i) add(0, i);
+  std::array<std::size_t, kTopDigits> counts = {};
+  for (const auto& table : tables)
+    for (std::size_t digit = 0; digit < kTopDigits; ++digit) counts[digit] += table[digit];
+  return counts;
+}
+
+/// Radix selection from the top digit down: counts the values with each digit, finds the digit in
+/// which the count-th value lies, and goes on with the values that have it.
 Threshold find_threshold(const float* values, std::size_t length, std::size_t count) {
-  std::uint32_t prefix = 0;
-  int shift = 31;
-  std::vector<std::size_t> with_digit;
-  for (const int bits : {11, 10, 10}) {
-    const int above = shift;
-    shift -= bits;
-    const std::uint32_t mask = (1U << bits) - 1;
-    with_digit.assign(mask + 1, 0);
-    for (std::size_t i = 0; i < length; ++i) {
-      const std::uint32_t m = magnitude(values[i]);
-      if (m >> above == prefix) ++with_digit[m >> shift & mask];
-    }
-    std::uint32_t digit = mask;
+  const auto with_top = top_digits(values, length);
+  std::size_t top = kTopDigits - 1;
+  for (; with_top[top] < count; --top) count -= with_top[top];
+  // One more than there are: every value is written, and those with another digit are overwritten.
+  std::vector<std::uint32_t> candidates(with_top[top] + 1);
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < length; ++i) {
+    const std::uint32_t m = magnitude(values[i]);
+    candidates[kept] = m;
+    kept += static_cast<std::size_t>(m >> kLowBits == top);
+  }
+  candidates.pop_back();
+  auto prefix = static_cast<std::uint32_t>(top);
+  constexpr int kBits = kLowBits / 2;
+  constexpr std::uint32_t kMask = (1U << kBits) - 1;
+  for (const int shift : {kBits, 0}) {
+    std::array<std::size_t, kMask + 1> with_digit = {};
+    for (const std::uint32_t m : candidates)
+      if (m >> (shift + kBits) == prefix) ++with_digit[m >> shift & kMask];
+    std::uint32_t digit = kMask;
     for (; with_digit[digit] < count; --digit) count -= with_digit[digit];
-    prefix = prefix << bits | digit;
+    prefix = prefix << kBits | digit;
   }
   return {prefix, count};
+}
+
+/// Decided without a branch for each value.
+bool all_below(const float* values, std::size_t length, std::uint32_t threshold) {
+  std::uint32_t largest = 0;
+  for (std::size_t i = 0; i < length; ++i) largest = std::max(largest, magnitude(values[i]));
+  return largest < threshold;
 }
 
 /// Whether the indices ascend strictly and lie below the length.
@@ -62,14 +99,19 @@ void run(const TopKRequest& r) {
   if (r.count == 0) return;
   Threshold threshold = find_threshold(r.values, r.length, r.count);
   std::size_t taken = 0;
-  for (std::size_t i = 0; taken < r.count; ++i) {
-    const std::uint32_t m = magnitude(r.values[i]);
-    if (m < threshold.magnitude) continue;
-    if (m == threshold.magnitude && threshold.equal == 0) continue;
-    if (m == threshold.magnitude) --threshold.equal;
-    r.chosen[taken] = r.values[i];
-    r.indices[taken] = static_cast<std::uint32_t>(i);
-    ++taken;
+  constexpr std::size_t kBlock = 16;
+  for (std::size_t begin = 0; taken < r.count; begin += kBlock) {
+    const std::size_t end = std::min(begin + kBlock, r.length);
+    if (all_below(r.values + begin, end - begin, threshold.magnitude)) continue;
+    for (std::size_t i = begin; i < end && taken < r.count; ++i) {
+      const std::uint32_t m = magnitude(r.values[i]);
+      if (m < threshold.magnitude) continue;
+      if (m == threshold.magnitude && threshold.equal == 0) continue;
+      if (m == threshold.magnitude) --threshold.equal;
+      r.chosen[taken] = r.values[i];
+      r.indices[taken] = static_cast<std::uint32_t>(i);
+      ++taken;
+    }
   }
 }
 
