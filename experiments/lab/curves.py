@@ -36,6 +36,7 @@ class Curves:
     peers: dict[str, np.ndarray]  # curves of the honest peers: [peers, rounds]
     # Bytes that each server has sent in the whole run: [servers].
     server_bytes: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    last: int = 1  # how many rounds at the end were all logged (log.last)
 
     def has(self, name: str) -> bool:
         return bool(np.isfinite(self.values[name]).any())
@@ -59,7 +60,19 @@ class Curves:
         return np.array(means)
 
     def first_reaching(self, name: str, target: float, rising: bool) -> int | None:
-        """The first index from which on every phase of a period is at its target; None if none."""
+        """The first index from which on every phase of a period is at its target; None if none.
+
+        Throws LabError if phases were logged at the end of the run alone.
+        """
+        if self.last > 1:
+            before = self.rounds[(self.rounds > 0) & (self.rounds <= self.rounds[-1] - self.last)]
+            seen = len({t % self.period for t in before})
+            if seen < self.period:
+                raise LabError(
+                    f"log.every shows {seen} of the {self.period} rounds after which the graph "
+                    f"repeats, and log.last the others at the end alone: when a run reaches a "
+                    f"target is not known; choose another log.every"
+                )
         values = self.values[name]
         reached = values >= target if rising else values <= target
         following = np.zeros(self.period, dtype=bool)
@@ -136,7 +149,8 @@ def read_curves(folder: Path) -> Curves:
     if sketched:
         values["consensus_distance"] = np.array([consensus_from_sketches(each) for each in models])
     sent = np.array([server_bytes[server] for server in sorted(server_bytes)])
-    return Curves(np.array(rounds), values, header["topology"], sketched, peers, sent)
+    last = header.get("config", {}).get("log", {}).get("last", 1)
+    return Curves(np.array(rounds), values, header["topology"], sketched, peers, sent, last)
 
 
 def _is_current(record: Record) -> bool:

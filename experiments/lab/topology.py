@@ -40,24 +40,31 @@ def unseen_phases(config: dict[str, Any], binary: Path) -> str:
     graph = {"topology": config.get("topology", {}), "run": dict(config.get("run", {}), seed=0)}
     done = _run(tuple(_command(graph, binary)))
     period = json.loads(done.stdout)["period"] if done.returncode == 0 else 1  # 0: random graphs
-    every = config.get("log", {}).get("every", _DEFAULT_EVERY)
+    log = config.get("log", {})
+    every, last = log.get("every", _DEFAULT_EVERY), log.get("last", 1)
     rounds = config.get("run", {}).get("rounds", period * every)
-    seen = _phases_seen(every, rounds, period)
+    seen = _phases_seen(every, last, rounds, period)
     if seen >= period:
         return ""
     others = (k for k in (*range(every, every + period), 1) if k)
-    better = next((k for k in others if _phases_seen(k, rounds, period) == period), None)
+    better = next((k for k in others if _phases_seen(k, last, rounds, period) == period), None)
     return (
         f"log.every = {every} shows {seen} of the {period} rounds after which the graph "
         f"{config['topology']['kind']} repeats. The peers' models depend on that round, so a value "
         "is the mean over all of them: "
-        + (f"choose log.every = {better}" if better else f"run at least {period} rounds")
+        + (
+            f"choose log.every = {better}, or log.last = {period} for values at the end"
+            if better
+            else f"run at least {period} rounds"
+        )
     )
 
 
-def _phases_seen(every: int, rounds: int, period: int) -> int:
+def _phases_seen(every: int, last: int, rounds: int, period: int) -> int:
     """The number of different phases among the logged rounds after round 0."""
-    logged = {*range(every, rounds + 1, every), rounds} if every else {rounds}
+    logged = {*range(max(1, rounds - last + 1), rounds + 1)}
+    if every:
+        logged.update(range(every, rounds + 1, every))
     return len({t % period for t in logged}) if period else 0
 
 

@@ -271,3 +271,19 @@ TEST_CASE("thousands of peers start within two seconds") {
       set_up({"run.peers=600", "algorithm.kind=consensus", "topology.kind=complete"});
   CHECK(edge_list(*crowded.schedule, crowded.report()).is_null());
 }
+
+TEST_CASE("log.every and log.last say which rounds have records") {
+  const auto rounds = [](const char* every, const char* last) {
+    const Folder folder;
+    const Left left = run_in(
+        folder.path, {"run.peers=2", "run.rounds=20", every, last, "algorithm.kind=consensus"});
+    std::vector<int> logged;
+    for (const Json& record : left.records("round"))
+      if (record["peer"] == 1) logged.push_back(record["round"]);
+    return logged;
+  };
+  CHECK(rounds("log.every=6", "log.last=1") == std::vector{0, 6, 12, 18, 20});
+  CHECK(rounds("log.every=6", "log.last=3") == std::vector{0, 6, 12, 18, 19, 20});
+  CHECK(rounds("log.every=0", "log.last=2") == std::vector{0, 19, 20});
+  CHECK(rounds("log.every=0", "log.last=30").size() == 21);
+}

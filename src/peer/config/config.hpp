@@ -84,6 +84,7 @@ struct LocalOptions {
 
 struct LogOptions {
   int every = 10;               ///< rounds between records; 0: only the first and the last
+  int last = 1;                 ///< of the run's rounds: each has a record
   std::string sketch = "auto";  ///< auto | on | off; auto: if the process does not host all peers
 };
 

@@ -331,6 +331,12 @@ const ParameterSet<LogOptions>& log_parameters() {
                 .minimum = 0,
                 .maximum = 1e9,
                 .unit = "rounds"})
+          .add("last", &LogOptions::last,
+               {.help = "how many rounds at the end of the run each have a record: as many as a "
+                        "graph has phases show what the peers' models are on average over them",
+                .minimum = 1,
+                .maximum = 1e9,
+                .unit = "rounds"})
           .add("sketch", &LogOptions::sketch,
                {.help = "record a sketch of each row, from which the consensus distance of a "
                         "network is estimated; auto: if the process does not host all peers",

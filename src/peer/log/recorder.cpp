@@ -64,7 +64,8 @@ Status create_folder(const fs::path& folder) {
 }  // namespace
 
 bool is_logged(const Config& config, gossip::Round round) {
-  if (round == 0 || round == config.run.rounds) return true;
+  if (round == 0 || round + static_cast<gossip::Round>(config.log.last) > config.run.rounds)
+    return true;
   return config.log.every > 0 && round % static_cast<gossip::Round>(config.log.every) == 0;
 }
 

@@ -1,5 +1,7 @@
 """Measures of a run's curves."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from lab.curves import Curves
@@ -42,6 +44,19 @@ def test_measure(text: str, value: float) -> None:
         seconds=[0, 0.5, 1],
     )
     assert parse_measure(text).value(run) == value
+
+
+def test_phases_that_only_the_end_shows_date_no_target() -> None:
+    """With period 2, rounds 10, 20 and 30 are of one phase, and round 31 is of the other."""
+    run = curves(period=2, test_accuracy=[0.1, 0.5, 0.7, 0.9, 0.8])
+    run.rounds[-1] = 31
+    ended = replace(run, last=2)
+    assert parse_measure("test_accuracy").value(ended) == pytest.approx(0.85)
+    with pytest.raises(LabError, match="log.every shows 1 of the 2 rounds .* log.last"):
+        parse_measure("rounds until test_accuracy 0.6").value(ended)
+    spread = curves(period=2, every=11, test_accuracy=[0.1, 0.5, 0.7, 0.9, 0.8])
+    measure = parse_measure("rounds until test_accuracy 0.6")
+    assert measure.value(replace(spread, last=2)) == measure.value(spread) == 22
 
 
 def test_samples_are_read_by_losses_and_accuracies_alone() -> None:

@@ -157,13 +157,15 @@ def test_each_measure_has_its_own_step_size(lab: Any, tmp_path: Path) -> None:
         (1, 2, "log.every = 1 shows 2 of the 4 rounds", "run at least 4 rounds"),
         (3, 12, "", ""),
         (1, 60, "", ""),
+        ("6 log.last=3", 60, "log.every = 6 shows 3 of the 4 rounds", "or log.last = 4 for"),
+        ("6 log.last=4", 60, "", ""),
     ],
 )
 def test_a_log_that_does_not_show_every_round_of_a_period_is_rejected(
-    lab: Any, gossamer: Path, every: int, rounds: int, message: str, remedy: str
+    lab: Any, gossamer: Path, every: int | str, rounds: int, message: str, remedy: str
 ) -> None:
     """The one-peer exponential graph of 16 peers repeats after 4 rounds."""
-    settings = ("run.peers=16", f"run.rounds={rounds}", f"log.every={every}")
+    settings = ("run.peers=16", f"run.rounds={rounds}", *f"log.every={every}".split())
     graphs = "topology.kind=ring,random_matching,one_peer_exponential"
     done = lab("sweep", "small.toml", graphs, *settings, "--out", "out", program=gossamer)
     assert done.returncode == (2 if message else 0), done.stderr
