@@ -44,6 +44,17 @@ int node_of(const Json& record) {
   return record.at(record_type(record) == "server" ? "server" : "peer").get<int>();
 }
 
+/// The record may come from another process, and the list be anything.
+std::set<int> suspects_of(const Json& record, int nodes) {
+  std::set<int> suspects;
+  const auto list = record.find("suspects");
+  if (list == record.end() || !list->is_array()) return suspects;
+  for (const Json& node : *list)
+    if (node.is_number_unsigned() && node.get<std::uint64_t>() < static_cast<std::uint64_t>(nodes))
+      suspects.insert(node.get<int>());
+  return suspects;
+}
+
 }  // namespace
 
 FigureExchange::FigureExchange(FigureExchangeOptions options)
@@ -80,7 +91,9 @@ std::optional<std::pair<int, FigureExchange::Wish>> FigureExchange::newest_wish(
 void FigureExchange::add(Json record) {
   if (!wished_) return;
   Batch& batch = batches_[node_of(record)];
-  if (!batch.records.empty() && !is_chosen(batch, batch.records.back())) batch.records.pop_back();
+  if (!batch.records.empty() && (!is_chosen(batch, batch.records.back()) ||
+                                 round_of(batch.records.back()) == round_of(record)))
+    batch.records.pop_back();
   batch.records.push_back(std::move(record));
   if (batch.records.size() <= kMostRecords) return;
   // The newest record stays in any case.
@@ -106,7 +119,7 @@ void FigureExchange::close(int node, Batch& batch, std::uint64_t clock) {
   const auto roundest = std::ranges::max_element(batch.records, {}, roundness);
   Json list = Json::array();
   for (auto record = batch.records.begin(); record != batch.records.end(); ++record) {
-    if (options_.wishes) options_.on_record(node, *record);
+    if (options_.wishes) show(node, *record);
     if (record != roundest) record->erase("sketch");
     list.push_back(std::move(*record));
   }
@@ -226,12 +239,18 @@ void FigureExchange::show(int node, const std::string& text) {
     if (!record.is_object()) return;
     const std::string type = record_type(record);
     if ((type != "round" && type != "server") || check_record(record, {node}, 0)) return;
-    const std::uint64_t round = round_of(record);
-    const auto shown = shown_.find(node);
-    if (round > options_.rounds || (shown != shown_.end() && round <= shown->second)) continue;
-    shown_[node] = round;
-    options_.on_record(node, record);
+    if (round_of(record) <= options_.rounds) show(node, record);
   }
+  if (!list->empty()) options_.on_suspects(node, suspects_of(list->back(), options_.nodes));
+}
+
+/// Once for each round: a record may come again, with other neighbours that the node suspects.
+void FigureExchange::show(int node, const Json& record) {
+  const std::uint64_t round = round_of(record);
+  const auto shown = shown_.find(node);
+  if (shown != shown_.end() && round <= shown->second) return;
+  shown_[node] = round;
+  options_.on_record(node, record);
 }
 
 }  // namespace gossamer::peer

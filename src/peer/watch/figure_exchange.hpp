@@ -11,6 +11,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -30,6 +31,10 @@ struct FigureExchangeOptions {
   bool wishes = false;  ///< this process has a page
   /// Of a process with a page: receives each record of any node that is to be shown.
   std::function<void(int node, const Json& record)> on_record = [](int, const Json&) {};
+  /// The same: receives the neighbours that a node of another process suspects to be lost, whenever
+  /// a newer record of it comes.
+  std::function<void(int node, const std::set<int>& suspects)> on_suspects =
+      [](int, const std::set<int>&) {};
 };
 
 /// Thread: the scheduler's.
@@ -48,7 +53,8 @@ class FigureExchange {
 
   explicit FigureExchange(FigureExchangeOptions options);
 
-  /// A record, of type round or server, that a hosted node has written to the log.
+  /// A record, of type round or server, that a hosted node has written to the log. It replaces the
+  /// last one if that is of the same round. It may have a list `suspects` of neighbours.
   void add(Json record);
   /// A turn begins: next() is called for each link that takes figures, once. `clock` is the wall
   /// clock in microseconds, which makes the figures of a process that is started again newer.
@@ -96,13 +102,14 @@ class FigureExchange {
   void hear(LinkState& link, const net::FiguresFrame& frame, gossip::Time now);
   void take(LinkState& link, int node, Version version, std::string text);
   void show(int node, const std::string& text);
+  void show(int node, const Json& record);
 
   FigureExchangeOptions options_;
   std::map<int, Wish> wishes_;    ///< by asker, a node of its process
   std::map<int, Entry> entries_;  ///< by node
   std::map<int, Batch> batches_;  ///< by hosted node
   std::map<Link, LinkState> links_;
-  std::map<int, std::uint64_t> shown_;  ///< by other node: its latest round that was shown
+  std::map<int, std::uint64_t> shown_;  ///< by node: its latest round that was shown
   std::uint64_t turns_ = 0;
   bool wished_ = false;
 };

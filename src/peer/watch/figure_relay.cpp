@@ -41,7 +41,11 @@ bool shares_figures(const Setup& setup) {
 
 FigureRelay::FigureRelay(const Setup& setup, Parts parts) : parts_(std::move(parts)) {
   if (parts_.shares) {
-    exchange_.emplace(exchange_options(setup, parts_));
+    FigureExchangeOptions options = exchange_options(setup, parts_);
+    options.on_suspects = [this](int node, const std::set<int>& suspects) {
+      suspects_elsewhere_[node] = suspects;
+    };
+    exchange_.emplace(std::move(options));
     parts_.recorder.on_record = [this](const Json& record) { take(record); };
   }
   timer_ = parts_.scheduler.after(kTurn, [this] { turn(); });
@@ -55,6 +59,8 @@ FigureRelay::~FigureRelay() {
 void FigureRelay::take(const Json& record) {
   const std::string type = record_type(record);
   if (type == "round" || type == "server") return add(record);
+  if (type == "membership" && record.at("event") == "joined")
+    joined_.insert(record.at("peer").get<int>());
   if (parts_.view == nullptr) return;
   // The last records of the nodes precede the one of the end.
   if (type == "end") exchange_->close_batches(microseconds());
@@ -62,24 +68,48 @@ void FigureRelay::take(const Json& record) {
 }
 
 void FigureRelay::add(const Json& record) {
-  if (!exchange_->is_wished()) return;
+  if (!exchange_->is_wished()) return newest_.clear();
   Json shared = record;
-  if (const auto peer = shared.find("peer"); peer != shared.end())
-    if (Json sent = parts_.traffic.sent_by(peer->get<int>()); !sent.is_null())
-      shared["sent_to"] = std::move(sent);
+  const auto peer = shared.find("peer");
+  if (peer == shared.end()) return exchange_->add(std::move(shared));
+  const int node = peer->get<int>();
+  if (Json sent = parts_.traffic.sent_by(node); !sent.is_null())
+    shared["sent_to"] = std::move(sent);
+  if (joined_.contains(node)) shared["joined"] = true;
+  if (const auto suspects = suspects_.find(node); suspects != suspects_.end())
+    shared["suspects"] = suspects->second;
+  newest_[node] = shared;
   exchange_->add(std::move(shared));
+}
+
+/// A node that waits for a neighbour writes no records: its last one goes out again.
+void FigureRelay::find_suspects() {
+  std::map<int, std::set<int>> suspects;
+  for (const net::LinkReport& link : parts_.network.links())
+    if (link.carries && link.suspected) suspects[link.here].insert(link.there);
+  if (suspects == suspects_) return;
+  suspects_.swap(suspects);
+  for (auto& [node, record] : newest_) {
+    const std::set<int>& before = suspects[node];
+    const std::set<int> now = suspects_.contains(node) ? suspects_.at(node) : std::set<int>();
+    if (now == before) continue;
+    record["suspects"] = now;
+    exchange_->add(record);
+  }
 }
 
 void FigureRelay::turn() {
   timer_ = parts_.scheduler.after(kTurn, [this] { turn(); });
+  find_suspects();
   if (exchange_) send();
   if (parts_.view != nullptr) show_links();
 }
 
 void FigureRelay::show_links() {
-  std::set<std::pair<int, int>> suspected;
-  for (const net::LinkReport& link : parts_.network.links())
-    if (link.carries && link.suspected) suspected.emplace(link.here, link.there);
+  std::set<std::pair<int, int>> suspected;  // a link once, whichever end suspects the other
+  for (const auto* some : {&suspects_, &suspects_elsewhere_})
+    for (const auto& [node, neighbours] : *some)
+      for (const int neighbour : neighbours) suspected.insert(std::minmax(node, neighbour));
   const auto show = [](auto& before, auto now, auto set) {
     for (const auto& [node, neighbour] : now)
       if (!before.contains({node, neighbour})) set(node, neighbour, true);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -51,12 +52,17 @@ class FigureRelay {
   void take(const Json& record);
   void add(const Json& record);
   void turn();
+  void find_suspects();
   void send();
   void show_links();
 
   Parts parts_;
   std::optional<FigureExchange> exchange_;  ///< none: figures are not shared
-  // As shown: links that other nodes have lost, and those whose other end is suspected.
+  std::map<int, Json> newest_;              ///< by hosted node: its newest record, as it is shared
+  std::set<int> joined_;                    ///< hosted nodes that have joined a running network
+  /// By node: the neighbours that it suspects to be lost.
+  std::map<int, std::set<int>> suspects_, suspects_elsewhere_;
+  // As shown: links that other nodes have lost, and those of which one end suspects the other.
   std::set<std::pair<int, int>> lost_, suspected_;
   gossip::Scheduler::TimerId timer_;
 };

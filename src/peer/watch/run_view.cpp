@@ -108,7 +108,8 @@ void RunView::add_node(const Json& record, int node) {
   const bool trained = trains(node);
   if (figures.state != NodeStatus::joined && figures.state != NodeStatus::lost &&
       figures.state != NodeStatus::absent)
-    figures.state = NodeStatus::training;
+    figures.state =
+        record.value("joined", Json()) == true ? NodeStatus::joined : NodeStatus::training;
   if (!trained && node < peers_ && links_.any_lost() && !neighbours_.empty())
     for (const int peer : neighbours_[static_cast<std::size_t>(node)]) update_state(peer);
 }
@@ -292,10 +293,15 @@ void RunView::set_other_link(int end, int neighbour, bool lost) {
   set_link(end, neighbour, lost, "");
 }
 
+// The suspicion may be that of another process, and name any nodes.
 void RunView::set_suspected(int node, int neighbour, bool suspected) {
   const std::lock_guard lock(mutex_);
   if (run_ == nullptr || std::max(node, neighbour) >= peers_) return;
-  links_.set_suspected(node, neighbour, suspected, ++version_);
+  const auto is_here = [here = options_.served_by](int each) {
+    return here && std::ranges::binary_search(*here, each);
+  };
+  if (neighbours_.empty() ? is_here(node) || is_here(neighbour) : is_neighbour(node, neighbour))
+    links_.set_suspected(node, neighbour, suspected, ++version_);
 }
 
 void RunView::set_link(int from, int to, bool lost, const std::string& cause) {

@@ -66,7 +66,8 @@ class RunView {
   void set_other_link(int end, int neighbour, bool lost);
   /// What a peer has sent over its links so far (LinkTraffic::sent_by).
   void set_traffic(int peer, const Json& sent);
-  /// A hosted node suspects the other end of its link, or does no longer.
+  /// One of two neighbours suspects that the other is lost, or does no longer. Without effect for
+  /// peers that are no neighbours.
   void set_suspected(int node, int neighbour, bool suspected);
 
   /// What changed after `version`; everything if it is 0, or of another view.

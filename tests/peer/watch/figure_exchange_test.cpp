@@ -5,6 +5,7 @@
 
 #include <cstring>
 #include <deque>
+#include <map>
 #include <memory>
 #include <set>
 
@@ -34,6 +35,9 @@ struct Path {
       options.wishes = pages.contains(node);
       options.on_record = [&records = shown[static_cast<std::size_t>(node)]](
                               int of, const Json& record) { records.emplace_back(of, record); };
+      options.on_suspects = [&known = suspects[node]](int of, const std::set<int>& neighbours) {
+        known[of] = neighbours;
+      };
       processes.push_back(std::make_unique<FigureExchange>(std::move(options)));
     }
   }
@@ -69,6 +73,7 @@ struct Path {
 
   std::vector<std::unique_ptr<FigureExchange>> processes;
   std::vector<std::vector<std::pair<int, Json>>> shown;
+  std::map<int, std::map<int, std::set<int>>> suspects;  ///< by page and node
   gossip::Time now{0};
   std::uint64_t clock = 1'000'000'000;
   int frames = 0;
@@ -100,6 +105,37 @@ TEST_CASE("Records of every node reach a page over other processes, one link a t
   CHECK(path.shown[0].back().second["train_loss"] == 1.5);
   for (int node = 1; node < kNodes; ++node)
     CHECK(path.shown[static_cast<std::size_t>(node)].empty());
+}
+
+TEST_CASE(
+    "A node that writes no records says which neighbours it suspects, and that shows no round "
+    "again") {
+  Path path({0});
+  for (int turn = 0; turn < kNodes; ++turn) path.turn();
+  Json record = record_of(2, 6, 1.5);
+  const auto suspects_after = [&](const Json& suspects) {
+    record["suspects"] = suspects;
+    path.at(2).add(record);
+    for (int turn = 0; turn < kNodes; ++turn) path.turn();
+    CHECK(path.rounds(0, 2) == std::set<std::uint64_t>{6});  // once
+    return path.suspects[0][2];
+  };
+  path.at(2).add(record);
+  CHECK(suspects_after({3}) == std::set{3});  // in one turn with the record before
+  CHECK(suspects_after({1, 3}) == std::set{1, 3});
+  CHECK(suspects_after(Json::array()).empty());
+  // What a member may say instead.
+  CHECK(suspects_after({3, -1, 4, 1.5, "1", true, ~std::uint64_t{0}, Json::array({1})}) ==
+        std::set{3});
+  for (const Json& nonsense : {Json(3), Json("3"), Json({{"3", 1}})})
+    CHECK(suspects_after(nonsense).empty());
+  // The process with the page knows of its own links without it.
+  path.at(0).add(record_of(0, 7, 1));
+  path.turn();
+  path.at(0).add(record_of(0, 7, 1));
+  path.turn();
+  CHECK(path.rounds(0, 0) == std::set<std::uint64_t>{7});
+  CHECK_FALSE(path.suspects[0].contains(0));
 }
 
 TEST_CASE("Nothing is sent or kept where no process has a page") {

@@ -73,6 +73,11 @@ TEST_CASE(
   CHECK(state_json(view.after(0)).find("\"suspected\"") != std::string::npos);
   view.set_suspected(0, 3, false);
   CHECK_FALSE(link(0, 3).suspected);
+  view.set_suspected(0, 2, true);  // no link
+  view.set_suspected(2, 77, true);
+  CHECK(view.after(0).links.size() == 1);
+  view.set_suspected(1, 2, true);
+  CHECK(link(1, 2).suspected);
   view.set_suspected(0, 3, true);
   view.add(link_of(0, 3, true), {0});
   CHECK(link(0, 3).lost);

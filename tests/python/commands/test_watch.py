@@ -180,6 +180,35 @@ def test_any_process_of_a_network_serves_figures_of_all(network: NetworkFactory)
     assert lost["links"]["a"] == [0, 1, 2] and min(lost["links"]["bytes"]) > 0
 
 
+def test_suspicions_of_any_process_are_shown(network: NetworkFactory) -> None:
+    """That of peer 2 against peer 3, which are no neighbours of the process with the page, and in
+    whose round no peer records anything before it ends.
+    """
+    net = network(
+        4, "topology.kind=path", "run.rounds=2000000", "log.every=50", "net.failure_timeout=20"
+    )
+    served = net.start("0", "net.http=127.0.0.1:0")
+    for peer in ("1", "2", "3"):
+        net.start(peer)
+    url = url_of_process(served)
+    state_when(url, lambda state: state["nodes"]["state"] == ["training"] * 4)
+    net.processes[3].process.send_signal(signal.SIGSTOP)
+    suspected = state_when(url, lambda state: "suspected" in state["links"]["state"])
+    links = suspected["links"]
+    assert [
+        (a, b)
+        for a, b, state in zip(links["a"], links["b"], links["state"], strict=True)
+        if state == "suspected"
+    ] == [(2, 3)]
+    net.processes[3].process.send_signal(signal.SIGCONT)
+    state_when(url, lambda state: "suspected" not in state["links"]["state"])
+    # A peer that joins later is shown as such everywhere.
+    net.processes[3].process.kill()
+    state_when(url, lambda state: state["nodes"]["state"][3] == "lost")
+    net.start("3", resume="auto")
+    state_when(url, lambda state: state["nodes"]["state"][3] == "joined")
+
+
 def test_figures_are_shared_only_where_that_is_allowed(network: NetworkFactory) -> None:
     net = network(2, "run.rounds=2000000", "log.every=50")
     first = net.start("0", "net.http=127.0.0.1:0", "net.share_figures=off")
