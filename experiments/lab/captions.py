@@ -9,6 +9,7 @@ from lab.conditions import Condition, by_facet, selection_split
 from lab.figures import cost_axes, drawn_facets, negligible
 from lab.measure import parse_measure
 from lab.metric import CONSENSUS, Metric, Target
+from lab.participants import peers_drawn
 from lab.predictions import Predictions
 from lab.results import Sweep
 
@@ -102,7 +103,7 @@ def gap_caption(metric: Metric, targets: dict[str, Target], conditions: list[Con
 
 
 def graphs_caption(conditions: list[Condition]) -> str:
-    count = _range(sorted({condition.topology["peers"] for condition in conditions}))
+    count = _range(sorted({peers_drawn(condition.topology) for condition in conditions}))
     return (
         f"Each dot is one of {count} peers. Each line is an exchange of parameters in both "
         "directions, each arrow an exchange in one direction. Degree: the number of in-neighbours "

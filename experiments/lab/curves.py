@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from lab.errors import LabError
+from lab.participants import Change, counted_after, peer_rounds, recorded_changes
 
 Record = dict[str, Any]
 
@@ -43,8 +44,19 @@ class Curves:
 
     @property
     def period(self) -> int:
-        """Rounds after which the graph repeats; 1 if it is static or random."""
-        return max(1, int(self.topology.get("period") or 1))
+        """Rounds after which the graph repeats, at the end of the run where participants change;
+        1 if it is static or random.
+        """
+        return max(1, int(self._last_topology.get("period") or 1))
+
+    @property
+    def _last_topology(self) -> dict[str, Any]:
+        changes = self.topology.get("changes")
+        return changes[-1] if changes else self.topology
+
+    def _phase(self, t: int) -> int:
+        """Of the graph after t rounds."""
+        return int((t - self._last_topology.get("round", 0)) % self.period)
 
     def period_mean(self, name: str) -> np.ndarray:
         """A curve, averaged at each logged round over the phases of a period of the graph.
@@ -55,7 +67,7 @@ class Curves:
         means = []
         for t, value in zip(self.rounds, self.values[name], strict=True):
             if t > 0 or self.period == 1:  # round 0 is the state before training
-                latest[t % self.period] = value
+                latest[self._phase(t)] = value
             means.append(latest.mean())
         return np.array(means)
 
@@ -66,7 +78,7 @@ class Curves:
         """
         if self.last > 1:
             before = self.rounds[(self.rounds > 0) & (self.rounds <= self.rounds[-1] - self.last)]
-            seen = len({t % self.period for t in before})
+            seen = len({self._phase(t) for t in before})
             if seen < self.period:
                 raise LabError(
                     f"log.every shows {seen} of the {self.period} rounds after which the graph "
@@ -78,7 +90,7 @@ class Curves:
         following = np.zeros(self.period, dtype=bool)
         first = None
         for index in range(len(values) - 1, -1, -1):
-            following[self.rounds[index] % self.period] = reached[index]
+            following[self._phase(self.rounds[index])] = reached[index]
             if following.all():
                 first = index
         return first
@@ -101,9 +113,10 @@ class Curves:
 
 
 def read_curves(folder: Path) -> Curves:
-    """Reads log-*.jsonl of a finished run. Omits rounds that not every peer has logged.
+    """Reads log-*.jsonl of a finished run. Omits rounds that not every peer has logged which took
+    part in them.
 
-    Throws LabError if a log is missing or damaged.
+    Throws LabError if a log is missing or damaged, or if there is no such round.
     """
     logs = sorted(folder.glob("log-*.jsonl"))
     if not logs:
@@ -125,22 +138,27 @@ def read_curves(folder: Path) -> Curves:
                 network[record["round"]] = record
     if not header:
         raise LabError(f"{logs[0]}: no header record")
-    peers_logged = header["peers"]
-    if len(logs) == 1:  # `centralized` logs its only model as that of peer 0
-        peers_logged = min(peers_logged, len(header["hosted"]))
-    rounds = sorted(t for t, records in per_round.items() if len(records) == peers_logged)
+    rounds = _whole_rounds(logs, header, per_round)
     hostile = header.get("config", {}).get("attack", {}).get("peers", [])
     honest = [
-        [record for record in sorted(per_round[t], key=_peer) if record["peer"] not in hostile]
+        {record["peer"]: record for record in per_round[t] if record["peer"] not in hostile}
         for t in rounds
     ]
+    ids = sorted({peer for of_round in honest for peer in of_round})
+    present = np.array([[peer in of_round for of_round in honest] for peer in ids])
     peers = {
-        name: np.array([[_number(r.get(name)) for r in of_round] for of_round in honest]).T
+        name: np.array(
+            [[_number(of_round.get(peer, {}).get(name)) for of_round in honest] for peer in ids]
+        )
         for name in PER_PEER
     }
-    current = np.array([[_is_current(r) for r in of_round] for of_round in honest], dtype=bool).T
-    values = {name: _mean(name, rows, current) for name, rows in peers.items()}
-    values["epsilon"] = peers["epsilon"].max(axis=0)  # the guarantee for everybody
+    current = np.array(
+        [[_is_current(of_round.get(peer, {})) for of_round in honest] for peer in ids]
+    )
+    values = {name: _mean(name, rows, current, present) for name, rows in peers.items()}
+    values["epsilon"] = np.fmax.reduce(peers["epsilon"])  # the guarantee for all
+    if changes := recorded_changes(header["topology"]):
+        values["bytes_sent"] = _bytes_a_peer(changes, rounds, hostile, peers["bytes_sent"])
     values["steps"] = np.array(rounds) * _steps_per_round(header)
     for name in NETWORK:
         values[name] = np.array([_number(network.get(t, {}).get(name)) for t in rounds])
@@ -153,22 +171,55 @@ def read_curves(folder: Path) -> Curves:
     return Curves(np.array(rounds), values, header["topology"], sketched, peers, sent, last)
 
 
+def _whole_rounds(
+    logs: list[Path], header: Record, per_round: dict[int, list[Record]]
+) -> list[int]:
+    """The rounds of which each peer that took part in the last of them has a record."""
+    changes = recorded_changes(header["topology"])
+    peers = int(header["peers"])
+    if len(logs) == 1:  # `centralized` logs its only model as that of peer 0
+        peers = min(peers, len(header["hosted"]))
+
+    def due(t: int) -> int:
+        return len(counted_after(changes, t)) if changes else peers
+
+    rounds = sorted(t for t, records in per_round.items() if len(records) == due(t))
+    if not rounds:
+        raise LabError(
+            f"{logs[0].parent}: there is no round of which the logs have a record of each peer"
+            + (", as peers joined and left (run.open)" if header["config"]["run"]["open"] else "")
+        )
+    return rounds
+
+
 def _is_current(record: Record) -> bool:
     """Whether the peer had a model of the record's round."""
     return bool(record.get("current", True))
 
 
-def _mean(name: str, rows: np.ndarray, current: np.ndarray) -> np.ndarray:
-    """The mean over the peers; of a test metric and the time, over those with a current model.
+def _mean(name: str, rows: np.ndarray, current: np.ndarray, present: np.ndarray) -> np.ndarray:
+    """The mean over the peers that have a record (`present`); of a test metric and the time, over
+    those with a current model.
 
     Where some have none, a peer without a train loss has taken no steps since its last record.
     """
-    mask = np.zeros(rows.shape, dtype=bool)
+    mask = ~present
     if name in ("test_loss", "test_accuracy", "seconds"):
-        mask = ~current
+        mask = mask | ~current
     elif name == "train_loss" and not current.all():
-        mask = np.isnan(rows)
+        mask = mask | np.isnan(rows)
     return np.ma.array(rows, mask=mask).mean(axis=0).filled(np.nan)
+
+
+def _bytes_a_peer(
+    changes: list[Change], rounds: list[int], hostile: list[int], sent: np.ndarray
+) -> np.ndarray:
+    """What all peers have sent, over the mean number of peers of a round: as of a peer that takes
+    part in all of them, where the mean over those that are there would fall when others join.
+    """
+    total = np.fmax.accumulate(np.nan_to_num(sent), axis=1).sum(axis=0)
+    shares = [t / max(1, peer_rounds(changes, t, hostile)) for t in rounds]
+    return np.array(total * np.array(shares))
 
 
 def _steps_per_round(header: Record) -> float:

@@ -11,6 +11,7 @@ from matplotlib.patches import FancyArrowPatch
 from lab.conditions import Condition
 from lab.figures import ReportFigure, number_or_dash, styles_of
 from lab.graph_layout import Edge, layout
+from lab.participants import peers_drawn, recorded_changes
 from lab.style import INK, WIDTH_INCHES
 
 
@@ -24,7 +25,7 @@ def graphs_figure(conditions: list[Condition], caption: str) -> ReportFigure:
     figure = Figure(figsize=(WIDTH_INCHES, 0.45 + rows * (side + 0.7)), layout="constrained")
     figure.get_layout_engine().set(h_pad=0.08)
     styles = styles_of(conditions)
-    sizes = {condition.topology["peers"] for condition in members}
+    sizes = {peers_drawn(condition.topology) for condition in members}
     panels = figure.subplots(rows, columns, squeeze=False).ravel()
     for axes in panels[len(members) :]:
         axes.set_visible(False)
@@ -41,7 +42,7 @@ def graphs_figure(conditions: list[Condition], caption: str) -> ReportFigure:
         axes.text(
             0.5,
             -0.04,
-            (f"{topology['peers']} peers\n" if len(sizes) > 1 else "") + _facts(topology),
+            (f"{peers_drawn(topology)} peers\n" if len(sizes) > 1 else "") + _facts(topology),
             transform=axes.transAxes,
             ha="center",
             va="top",
@@ -59,7 +60,11 @@ def _identity(condition: Condition) -> str:
     )
 
 
-def _facts(topology: dict[str, object]) -> str:
+def _facts(topology: dict[str, Any]) -> str:
+    changes = recorded_changes(topology)
+    if len(changes) > 1:
+        sizes = ", ".join(str(len(change.peers)) for change in changes)
+        return f"the edges of all rounds;\n{sizes} peers take part in turn"
     low, high = topology["degree_min"], topology["degree_max"]
     degree = f"degree {low}" if low == high else f"degrees {low}–{high}"
     diameter, gap = (number_or_dash(topology[key]) for key in ("diameter", "spectral_gap"))
@@ -68,7 +73,7 @@ def _facts(topology: dict[str, object]) -> str:
 
 
 def draw_graph(axes: Axes, topology: dict[str, Any], colour: str) -> None:
-    n = int(topology["peers"])
+    n = peers_drawn(topology)
     edges: list[Edge] = [(int(i), int(j)) for i, j in topology["edge_list"] or []]
     directed = not topology["symmetric"]
     positions, curvature = layout(

@@ -59,5 +59,6 @@ def _column(curves: Curves, name: str) -> polars.Series:
     spread, _, part = name.rpartition("_")
     values = curves.values.get(name)
     if values is None:
-        values = getattr(np, part)(curves.peers[spread], axis=0)  # mean, min or max
+        peers = curves.peers[spread]  # NaN where a peer took no part
+        values = getattr(np.ma.array(peers, mask=np.isnan(peers)), part)(axis=0).filled(np.nan)
     return polars.Series(values, dtype=polars.Float64).fill_nan(None)

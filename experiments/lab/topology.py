@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from lab.errors import LabError
+from lab.participants import planned_changes
 
 _DEFAULT_EVERY = 10  # of log.every
 
@@ -37,17 +38,22 @@ def topology_metric(text: str, config: dict[str, Any], binary: Path) -> float:
 
 def unseen_phases(config: dict[str, Any], binary: Path) -> str:
     """Why the log of a valid run would not show every phase of its graph; empty if it will."""
-    graph = {"topology": config.get("topology", {}), "run": dict(config.get("run", {}), seed=0)}
-    done = _run(tuple(_command(graph, binary)))
+    run = dict(config.get("run", {}), seed=0)
+    begin = 0  # of the last graph
+    if participants := run.get("participants"):
+        change = planned_changes(participants)[-1]
+        begin, run["peers"] = change.first, len(change.peers)
+    done = _run(tuple(_command({"topology": config.get("topology", {}), "run": run}, binary)))
     period = json.loads(done.stdout)["period"] if done.returncode == 0 else 1  # 0: random graphs
     log = config.get("log", {})
     every, last = log.get("every", _DEFAULT_EVERY), log.get("last", 1)
-    rounds = config.get("run", {}).get("rounds", period * every)
-    seen = _phases_seen(every, last, rounds, period)
+    rounds = run.get("rounds", period * every)
+    shown = range(begin, rounds + 1)
+    seen = _phases_seen(every, last, shown, period)
     if seen >= period:
         return ""
     others = (k for k in (*range(every, every + period), 1) if k)
-    better = next((k for k in others if _phases_seen(k, last, rounds, period) == period), None)
+    better = next((k for k in others if _phases_seen(k, last, shown, period) == period), None)
     return (
         f"log.every = {every} shows {seen} of the {period} rounds after which the graph "
         f"{config['topology']['kind']} repeats. The peers' models depend on that round, so a value "
@@ -60,12 +66,15 @@ def unseen_phases(config: dict[str, Any], binary: Path) -> str:
     )
 
 
-def _phases_seen(every: int, last: int, rounds: int, period: int) -> int:
-    """The number of different phases among the logged rounds after round 0."""
-    logged = {*range(max(1, rounds - last + 1), rounds + 1)}
+def _phases_seen(every: int, last: int, rounds: range, period: int) -> int:
+    """The number of different phases among the logged rounds after the first one of `rounds`, which
+    a graph begins with.
+    """
+    begin, end = rounds[0], rounds[-1]
+    logged = {*range(end - last + 1, end + 1)}
     if every:
-        logged.update(range(every, rounds + 1, every))
-    return len({t % period for t in logged}) if period else 0
+        logged.update(range(every, end + 1, every))
+    return len({(t - begin) % period for t in logged if t > begin}) if period else 0
 
 
 def _command(config: dict[str, Any], binary: Path) -> list[str]:
