@@ -99,6 +99,11 @@ class Condition:
         """Bytes that each server of each run has sent: [runs × servers]."""
         return np.concatenate([run.curves.server_bytes for run in self.runs])
 
+    @property
+    def dates_targets(self) -> bool:
+        """If the logs show when a target is reached (Curves.dates_targets)."""
+        return all(run.curves.dates_targets for run in self.runs)
+
     def finals(self, name: str) -> np.ndarray:
         """The value of a metric at the end of the run, or a whole cost, for each seed."""
         return np.array(

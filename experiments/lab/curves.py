@@ -54,37 +54,46 @@ class Curves:
         changes = self.topology.get("changes")
         return changes[-1] if changes else self.topology
 
+    @property
+    def _begin(self) -> int:
+        """The round from which on the graph is the last one."""
+        return int(self._last_topology.get("round", 0))
+
     def _phase(self, t: int) -> int:
         """Of the graph after t rounds."""
-        return int((t - self._last_topology.get("round", 0)) % self.period)
+        return int((t - self._begin) % self.period)
 
     def period_mean(self, name: str) -> np.ndarray:
         """A curve, averaged at each logged round over the phases of a period of the graph.
 
-        Each phase has its latest value. NaN until every phase has been logged.
+        Each phase has its latest value. NaN until every phase has been logged. Of rounds before the
+        last change of participants, the value itself.
         """
         latest = np.full(self.period, np.nan)
         means = []
         for t, value in zip(self.rounds, self.values[name], strict=True):
-            if t > 0 or self.period == 1:  # round 0 is the state before training
+            if self.period == 1 or 0 < t <= self._begin:
+                means.append(value)
+                continue
+            if t > 0:  # round 0 is the state before training
                 latest[self._phase(t)] = value
             means.append(latest.mean())
         return np.array(means)
 
-    def first_reaching(self, name: str, target: float, rising: bool) -> int | None:
-        """The first index from which on every phase of a period is at its target; None if none.
+    @property
+    def dates_targets(self) -> bool:
+        """If every phase of the graph was logged throughout, and not at the end alone (log.last).
 
-        Throws LabError if phases were logged at the end of the run alone.
+        Else a target may have been reached before the log shows it in every phase.
         """
-        if self.last > 1:
-            before = self.rounds[(self.rounds > 0) & (self.rounds <= self.rounds[-1] - self.last)]
-            seen = len({self._phase(t) for t in before})
-            if seen < self.period:
-                raise LabError(
-                    f"log.every shows {seen} of the {self.period} rounds after which the graph "
-                    f"repeats, and log.last the others at the end alone: when a run reaches a "
-                    f"target is not known; choose another log.every"
-                )
+        end = self.rounds[-1]
+        if self.period == 1 or self.last == 1 or self.last >= end - self._begin:
+            return True
+        before = self.rounds[(self.rounds > self._begin) & (self.rounds <= end - self.last)]
+        return len({self._phase(t) for t in before}) == self.period
+
+    def first_reaching(self, name: str, target: float, rising: bool) -> int | None:
+        """The first index from which on every phase of a period is at its target; None if none."""
         values = self.values[name]
         reached = values >= target if rising else values <= target
         following = np.zeros(self.period, dtype=bool)
@@ -187,7 +196,6 @@ def _whole_rounds(
     if not rounds:
         raise LabError(
             f"{logs[0].parent}: there is no round of which the logs have a record of each peer"
-            + (", as peers joined and left (run.open)" if header["config"]["run"]["open"] else "")
         )
     return rounds
 

@@ -51,18 +51,25 @@ def _draw_gap_panel(
 ) -> None:
     never = []
     members = [member for member in members if member.topology["spectral_gap"] is not None]
+    dated = [member for member in members if member.dates_targets]
     costs = {
         id(member): np.array([p[column] for p in rounds_and_bytes_to(member, metric, target)])
-        for member in members
+        for member in dated
     }
     # A logarithmic axis has no zero: runs that send nothing, and a target reached at the start.
-    members = [member for member in members if not (costs[id(member)] == 0).all()]
-    if not members:
-        reason = "no bytes are sent" if costs else "no spectral gap in these logs"
+    shown = [member for member in dated if not (costs[id(member)] == 0).all()]
+    if not shown:
+        reason = (
+            "no bytes are sent"
+            if dated
+            else "the logs do not show every round of a period (log.every)"
+            if members
+            else "no spectral gap in these logs"
+        )
         axes.text(0.5, 0.5, reason, transform=axes.transAxes, ha="center")
         axes.set(xticks=[], yticks=[])
         return
-    for condition in members:
+    for condition in shown:
         gap = max(float(condition.topology["spectral_gap"]), 1e-12)
         points = costs[id(condition)]
         style = {
@@ -93,7 +100,7 @@ def _draw_gap_panel(
                 (gap, f"{points.size - there.size} of {points.size} never", style, condition.series)
             )
     axes.set(xscale="log", yscale="log", xlabel="spectral gap (logarithmic)")
-    gaps = [max(float(condition.topology["spectral_gap"]), 1e-12) for condition in members]
+    gaps = [max(float(condition.topology["spectral_gap"]), 1e-12) for condition in shown]
     limit_axis(axes, "x", min(gaps), max(gaps), number_text)
     low, high = axes.get_ylim()
     limit_axis(axes, "y", low, high, bytes_text if column else number_text)

@@ -95,6 +95,11 @@ class Measure:
             raise LabError(f"these runs have no {self.curve}")
         if self.cost not in (None, "rounds") and not curves.has(self.cost or ""):
             raise LabError(f"these runs have no {self.cost}")
+        if not curves.dates_targets and not self.is_final:
+            raise LabError(
+                f"'{self.text}': the graph repeats after {curves.period} rounds, and log.last "
+                "shows some of them at the end alone: choose another log.every"
+            )
         if self.target is not None:
             return cost_until(curves, self.cost or "", self.curve, self.target)
         if self.curve in COSTS:
@@ -142,8 +147,10 @@ def final_value(summary: dict[str, Any], metric: str) -> float | None:
 
 def cost_until(curves: Curves, cost: str, curve: str, target: float) -> float:
     """Rounds, bytes per peer, seconds or epsilon until a curve reaches its target; NEVER if it does
-    not.
+    not. NaN: the logs do not show it (Curves.dates_targets).
     """
+    if not curves.dates_targets:
+        return float("nan")
     if cost == "seconds" and curves.period == 1:
         costs, values = curves.by_time(curve)
         reached = np.flatnonzero(values >= target if METRICS[curve] else values <= target)

@@ -64,7 +64,9 @@ def make_target(metric: Metric, conditions: list[Condition], given: float | None
 
 
 def seconds_to(condition: Condition, metric: Metric, target: Target) -> list[float]:
-    """Per seed: the first time at which the peers' mean has reached the target; NEVER if not."""
+    """Per seed: the first time at which the peers' mean has reached the target; NEVER if not; NaN
+    if the logs do not show it.
+    """
     return [cost_until(run.curves, "seconds", metric.name, target.value) for run in condition.runs]
 
 

@@ -40,7 +40,7 @@ def recorded_changes(topology: dict[str, Any]) -> list[Change]:
 
 
 def counted_after(changes: Sequence[Change], rounds: int) -> frozenset[int]:
-    """Those that took part in the last of so many rounds; after 0, in the first."""
+    """Those that took part in the last of these rounds; for 0, in the first."""
     last = max(rounds - 1, 0)
     return next(each.peers for each in reversed(changes) if each.first <= last)
 

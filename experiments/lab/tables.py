@@ -98,13 +98,14 @@ def make_table(
         if private:
             row.append(_largest_epsilon(condition))
         target = targets[condition.facet]
-        row.append(
-            _to_target(
-                [rounds for rounds, _ in rounds_and_bytes_to(condition, metric, target)], "{:.0f}"
-            )
-        )
+        if condition.dates_targets:
+            costs = [rounds for rounds, _ in rounds_and_bytes_to(condition, metric, target)]
+            row.append(_to_target(costs, "{:.0f}"))
+        else:
+            row.append("–")
         if timed:
-            row.append(_to_target(seconds_to(condition, metric, target), "{:.3g}"))
+            seconds = seconds_to(condition, metric, target)
+            row.append(_to_target(seconds, "{:.3g}") if condition.dates_targets else "–")
         rows.append(row)
     return TextTable(header, rows, _notes(conditions, metrics, averaged))
 

@@ -71,7 +71,7 @@ def _phases_seen(every: int, last: int, rounds: range, period: int) -> int:
     a graph begins with.
     """
     begin, end = rounds[0], rounds[-1]
-    logged = {*range(end - last + 1, end + 1)}
+    logged = {*range(max(begin, end - last) + 1, end + 1)}
     if every:
         logged.update(range(every, end + 1, every))
     return len({(t - begin) % period for t in logged if t > begin}) if period else 0

@@ -132,6 +132,14 @@ TEST_CASE("rounds that an open run dropped when it was resumed have no participa
                      event("joined", 700, ""), event("participants", 700, "0-3,5"), round(1000)};
   const std::vector<std::string> texts{"0-2", "100: 0-3", "500: 0-2", "650: 0-3", "700: 0-3,5"};
   CHECK(open_participants(run, logs)->texts() == texts);
+  // Of a change, the peer that leaves with it has a record of the round before alone.
+  std::vector<ProcessLog> left(2);
+  left[0].records = {round(0), round(299), round(300)};
+  left[1].records = {round(0), event("participants", 300, "1,2"), round(301)};
+  CHECK(open_participants(run, left)->texts() == std::vector<std::string>{"0-2", "300: 1,2"});
+  std::vector<ProcessLog> forged(1);
+  forged[0].records = {event("joined", 600, ""), event("participants", 500, "0-1")};
+  CHECK_FALSE(open_participants(run, forged).ok());
   // A peer that joins has no part in what was before.
   std::swap(logs[0], logs[1]);
   CHECK(open_participants(run, logs)->texts() ==

@@ -212,7 +212,7 @@ TEST_CASE("the largest lead of a peer: the diameter of the graph, 2 with a serve
   CHECK_FALSE(largest_round_gap(set_up({"algorithm.policy=async"})));
   CHECK_FALSE(largest_round_gap(set_up({"algorithm.kind=fedavg", "algorithm.fraction=0.5"})));
   CHECK(largest_round_gap(set_up({"algorithm.kind=fedavg"})) == 2);
-  // Of an open run, whatever its participants are.
+  // Of an open run, with any participants.
   CHECK(largest_round_gap(set_up({"run.open=true", "topology.kind=ring", "run.peers=9"})) == 8);
   CHECK(largest_round_gap(set_up({"run.open=true", "topology.kind=base", "run.peers=4",
                                   "run.participants=[\"0-1\"]"})) == 9);

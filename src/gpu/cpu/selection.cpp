@@ -39,28 +39,42 @@ std::array<std::size_t, kTopDigits> top_digits(const float* values, std::size_t 
   return counts;
 }
 
+/// The magnitudes with this top digit, which `count` values have. None where they are many, as of a
+/// row of zeros: memory for a copy is not set aside.
+std::vector<std::uint32_t> magnitudes_with(std::size_t top, const float* values, std::size_t length,
+                                           std::size_t count) {
+  std::vector<std::uint32_t> found;
+  if (count > length / 16) return found;
+  // One more than there are: every value is written, and those with another digit are overwritten.
+  found.resize(count + 1);
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < length; ++i) {
+    const std::uint32_t m = magnitude(values[i]);
+    found[kept] = m;
+    kept += static_cast<std::size_t>(m >> kLowBits == top);
+  }
+  found.pop_back();
+  return found;
+}
+
 /// Radix selection from the top digit down: counts the values with each digit, finds the digit in
 /// which the count-th value lies, and goes on with the values that have it.
 Threshold find_threshold(const float* values, std::size_t length, std::size_t count) {
   const auto with_top = top_digits(values, length);
   std::size_t top = kTopDigits - 1;
   for (; with_top[top] < count; --top) count -= with_top[top];
-  // One more than there are: every value is written, and those with another digit are overwritten.
-  std::vector<std::uint32_t> candidates(with_top[top] + 1);
-  std::size_t kept = 0;
-  for (std::size_t i = 0; i < length; ++i) {
-    const std::uint32_t m = magnitude(values[i]);
-    candidates[kept] = m;
-    kept += static_cast<std::size_t>(m >> kLowBits == top);
-  }
-  candidates.pop_back();
+  const std::vector<std::uint32_t> candidates = magnitudes_with(top, values, length, with_top[top]);
   auto prefix = static_cast<std::uint32_t>(top);
   constexpr int kBits = kLowBits / 2;
   constexpr std::uint32_t kMask = (1U << kBits) - 1;
   for (const int shift : {kBits, 0}) {
     std::array<std::size_t, kMask + 1> with_digit = {};
-    for (const std::uint32_t m : candidates)
+    const auto add = [&](std::uint32_t m) {
       if (m >> (shift + kBits) == prefix) ++with_digit[m >> shift & kMask];
+    };
+    if (!candidates.empty()) std::ranges::for_each(candidates, add);
+    else
+      for (std::size_t i = 0; i < length; ++i) add(magnitude(values[i]));
     std::uint32_t digit = kMask;
     for (; with_digit[digit] < count; --digit) count -= with_digit[digit];
     prefix = prefix << kBits | digit;

@@ -327,7 +327,7 @@ const ParameterSet<LogOptions>& log_parameters() {
   static const auto set =
       ParameterSet<LogOptions>()
           .add("every", &LogOptions::every,
-               {.help = "rounds between records; 0: only the first and the last round",
+               {.help = "rounds between records; 0: only the first and the last rounds",
                 .minimum = 0,
                 .maximum = 1e9,
                 .unit = "rounds"})

@@ -23,21 +23,24 @@ using Rounds = std::map<std::uint64_t, std::string>;
 /// What a log has without a break: a process that joins may come from rounds that the others have
 /// dropped, because they resumed from an earlier one.
 struct Segment {
-  std::uint64_t first = 0, last = 0;
+  std::uint64_t first = 0, last = 0;  ///< rounds in which the process knew the participants
   Rounds participants;  ///< from a round on; from the first one those that the run begins with
 };
 
 std::vector<Segment> segments_of(const ProcessLog& log) {
   std::vector<Segment> segments(1);
   for (const Json& record : log.records) {
-    const auto round = record.find("round");
-    if (round == record.end()) continue;
-    const auto at = round->get<std::uint64_t>();
-    const bool is_event = record_type(record) == "membership";
-    if (is_event && record.at("event") == "joined") segments.push_back({at, at, {}});
-    segments.back().last = std::max(segments.back().last, at);
-    if (is_event && record.at("event") == "participants")
+    const std::string type = record_type(record);
+    if (type != "round" && type != "membership") continue;
+    const auto at = record.at("round").get<std::uint64_t>();
+    std::uint64_t& last = segments.back().last;
+    // A record of t rounds is one of round t - 1: a peer that leaves has none of the next.
+    if (type == "round") last = std::max(last, at - std::min<std::uint64_t>(at, 1));
+    else if (record.at("event") == "joined") segments.push_back({at, at, {}});
+    else if (record.at("event") == "participants") {
+      last = std::max(last, at);
       segments.back().participants[at] = record.at("participants").get<std::string>();
+    }
   }
   return segments;
 }
@@ -60,7 +63,11 @@ Result<topology::Participants> open_participants(const RunOptions& run,
     const auto covers = [round](const Segment& segment) {
       return segment.first <= round && round <= segment.last;
     };
-    const Rounds& known = std::ranges::find_if(segments, covers)->participants;
+    const auto segment = std::ranges::find_if(segments, covers);
+    if (segment == segments.end())
+      return data_error(
+          fmt::format("a log has participants of round {} behind those of a later round", round));
+    const Rounds& known = segment->participants;
     const auto next = known.upper_bound(round);
     const std::string& ids = next == known.begin() ? texts.front() : std::prev(next)->second;
     if (round == 0 || round >= run.rounds || ids == last) continue;

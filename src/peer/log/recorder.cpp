@@ -63,6 +63,10 @@ Status create_folder(const fs::path& folder) {
 
 }  // namespace
 
+std::uint64_t logged_multiple(const LogOptions& log) {
+  return log.last > 1 || log.every == 0 ? 1 : static_cast<std::uint64_t>(log.every);
+}
+
 bool is_logged(const Config& config, gossip::Round round) {
   if (round == 0 || round + static_cast<gossip::Round>(config.log.last) > config.run.rounds)
     return true;

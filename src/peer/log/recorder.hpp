@@ -80,7 +80,9 @@ struct EndMetrics {
   std::optional<std::vector<std::pair<int, int>>> lending_links = {};
 };
 
-/// Whether log.every asks for records of `round`.
+/// The number of which the logged rounds are multiples, but for the last one.
+std::uint64_t logged_multiple(const LogOptions& log);
+/// Whether log.every or log.last asks for records of `round`.
 bool is_logged(const Config& config, gossip::Round round);
 
 /// Thread: the scheduler's.

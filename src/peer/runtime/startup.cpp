@@ -113,6 +113,11 @@ Status Startup::set_records_aside(gossip::Round round) {
 Status Startup::join_at(gossip::Round round) {
   const auto nodes = static_cast<gossip::Round>(request_.hosted.size() == 1 ? 0 : setup_->nodes());
   const gossip::Round first = round - std::min(round, nodes);
+  if (!states_.empty() && states_.rbegin()->first > round)
+    request_.message(fmt::format(
+        "this process has a checkpoint of round {}, and the network it joins is in round {}: the "
+        "network has resumed from an earlier one",
+        states_.rbegin()->first, round));
   GOSSAMER_TRY_STATUS(set_records_aside(first));
   return recorder_->resume_at(first, round > 0);
 }

@@ -50,7 +50,8 @@ std::set<int> suspects_of(const Json& record, int nodes) {
   const auto list = record.find("suspects");
   if (list == record.end() || !list->is_array()) return suspects;
   for (const Json& node : *list)
-    if (node.is_number_unsigned() && node.get<std::uint64_t>() < static_cast<std::uint64_t>(nodes))
+    if (suspects.size() < FigureExchange::kMostSuspects && node.is_number_unsigned() &&
+        node.get<std::uint64_t>() < static_cast<std::uint64_t>(nodes))
       suspects.insert(node.get<int>());
   return suspects;
 }

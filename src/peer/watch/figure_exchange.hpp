@@ -45,6 +45,8 @@ class FigureExchange {
 
   /// The most records of a node, those of one turn, that travel together.
   static constexpr std::size_t kMostRecords = 8;
+  /// The most neighbours of a node that are taken for suspected.
+  static constexpr std::size_t kMostSuspects = 64;
   /// The most bytes of these records, in a network of so many nodes: 16 KiB, and less where the
   /// entries of all nodes would have more than 64 MiB.
   static std::size_t entry_limit(int nodes);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include "peer/log/log_records.hpp"
 
@@ -15,7 +16,7 @@ FigureExchangeOptions exchange_options(const Setup& setup, const FigureRelay::Pa
   options.nodes = setup.nodes();
   options.rounds = setup.config.run.rounds;
   options.hosted = parts.hosted;
-  options.log_every = std::max<std::uint64_t>(1, setup.config.log.every);
+  options.log_every = logged_multiple(setup.config.log);
   options.wishes = parts.view != nullptr;
   if (parts.view != nullptr)
     options.on_record = [view = parts.view](int node, const Json& record) {
@@ -43,7 +44,7 @@ FigureRelay::FigureRelay(const Setup& setup, Parts parts) : parts_(std::move(par
   if (parts_.shares) {
     FigureExchangeOptions options = exchange_options(setup, parts_);
     options.on_suspects = [this](int node, const std::set<int>& suspects) {
-      suspects_elsewhere_[node] = suspects;
+      if (std::exchange(suspects_elsewhere_[node], suspects) != suspects) shows_suspects_ = true;
     };
     exchange_.emplace(std::move(options));
     parts_.recorder.on_record = [this](const Json& record) { take(record); };
@@ -88,6 +89,7 @@ void FigureRelay::find_suspects() {
   for (const net::LinkReport& link : parts_.network.links())
     if (link.carries && link.suspected) suspects[link.here].insert(link.there);
   if (suspects == suspects_) return;
+  shows_suspects_ = true;
   suspects_.swap(suspects);
   for (auto& [node, record] : newest_) {
     const std::set<int>& before = suspects[node];
@@ -106,10 +108,6 @@ void FigureRelay::turn() {
 }
 
 void FigureRelay::show_links() {
-  std::set<std::pair<int, int>> suspected;  // a link once, whichever end suspects the other
-  for (const auto* some : {&suspects_, &suspects_elsewhere_})
-    for (const auto& [node, neighbours] : *some)
-      for (const int neighbour : neighbours) suspected.insert(std::minmax(node, neighbour));
   const auto show = [](auto& before, auto now, auto set) {
     for (const auto& [node, neighbour] : now)
       if (!before.contains({node, neighbour})) set(node, neighbour, true);
@@ -120,6 +118,11 @@ void FigureRelay::show_links() {
   show(lost_, parts_.lost_elsewhere(), [this](int node, int neighbour, bool lost) {
     parts_.view->set_other_link(node, neighbour, lost);
   });
+  if (!std::exchange(shows_suspects_, false)) return;
+  std::set<std::pair<int, int>> suspected;  // a link once: either end may suspect the other
+  for (const auto* some : {&suspects_, &suspects_elsewhere_})
+    for (const auto& [node, neighbours] : *some)
+      for (const int neighbour : neighbours) suspected.insert(std::minmax(node, neighbour));
   show(suspected_, std::move(suspected), [this](int node, int neighbour, bool suspects) {
     parts_.view->set_suspected(node, neighbour, suspects);
   });

@@ -62,6 +62,7 @@ class FigureRelay {
   std::set<int> joined_;                    ///< hosted nodes that have joined a running network
   /// By node: the neighbours that it suspects to be lost.
   std::map<int, std::set<int>> suspects_, suspects_elsewhere_;
+  bool shows_suspects_ = false;  ///< they have changed since they were shown
   // As shown: links that other nodes have lost, and those of which one end suspects the other.
   std::set<std::pair<int, int>> lost_, suspected_;
   gossip::Scheduler::TimerId timer_;

@@ -16,7 +16,9 @@ void LinkHistory::set_lost(int from, int to, bool lost, const std::string& cause
 }
 
 void LinkHistory::set_suspected(int a, int b, bool suspected, std::uint64_t version) {
-  LinkFigures& link = figures_[std::minmax(a, b)];
+  const Link ends = std::minmax(a, b);
+  if (!suspected && !figures_.contains(ends)) return;
+  LinkFigures& link = figures_[ends];
   link.suspected = suspected && !link.lost;
   link.changed = version;
 }

@@ -4,6 +4,8 @@
 #include <set>
 #include <string>
 
+#include "peer/watch/record_fields.hpp"
+
 namespace gossamer::peer {
 
 bool is_list(const Json& value, std::int64_t most) {
@@ -59,6 +61,12 @@ std::vector<int> honest_of(const Json& header, int peers) {
   for (int peer = 0; peer < peers; ++peer)
     if (!hostile.contains(peer)) honest.push_back(peer);
   return honest;
+}
+
+std::uint64_t logged_multiple_of(const Json& header) {
+  const Json& config = header.at("config");
+  const Json log = config.contains("log") ? config["log"] : Json();
+  return count(log, "last") > 1 ? 1 : std::max<std::uint64_t>(1, count(log, "every"));
 }
 
 topology::Participants participants_of(const Json& header, int peers) {

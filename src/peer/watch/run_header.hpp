@@ -24,6 +24,9 @@ std::vector<std::vector<int>> neighbours_of(const Json& header, int peers);
 /// The peers that attack.peers does not name, ascending.
 std::vector<int> honest_of(const Json& header, int peers);
 
+/// logged_multiple() of its run; 1 if that is not known.
+std::uint64_t logged_multiple_of(const Json& header);
+
 /// Which peers take part in which rounds; all peers in all of them where run.participants is not
 /// sound, or longer than the page can use.
 topology::Participants participants_of(const Json& header, int peers);

@@ -58,9 +58,7 @@ Status RunView::begin(const Json& header) {
     honest_ = honest_of(*run_, peers_);
     present_.participants = participants_of(*run_, peers_);
     nodes_.resize(static_cast<std::size_t>(peers_ + header.at("servers").get<int>()));
-    const Json& config = run_->at("config");
-    const std::uint64_t every = config.contains("log") ? count(config["log"], "every") : 1;
-    rounds_ = RoundHistory(peers_, std::max<std::uint64_t>(1, every));
+    rounds_ = RoundHistory(peers_, logged_multiple_of(*run_));
   }
   running_.insert(hosted.begin(), hosted.end());
   for (const int node : hosted) nodes_[static_cast<std::size_t>(node)].begun = true;
@@ -300,8 +298,9 @@ void RunView::set_suspected(int node, int neighbour, bool suspected) {
   const auto is_here = [here = options_.served_by](int each) {
     return here && std::ranges::binary_search(*here, each);
   };
-  if (neighbours_.empty() ? is_here(node) || is_here(neighbour) : is_neighbour(node, neighbour))
-    links_.set_suspected(node, neighbour, suspected, ++version_);
+  const bool is_link = present_.participants.is_open() || is_neighbour(node, neighbour) ||
+                       (neighbours_.empty() && (is_here(node) || is_here(neighbour)));
+  if (!suspected || is_link) links_.set_suspected(node, neighbour, suspected, ++version_);
 }
 
 void RunView::set_link(int from, int to, bool lost, const std::string& cause) {

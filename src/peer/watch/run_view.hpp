@@ -67,7 +67,7 @@ class RunView {
   /// What a peer has sent over its links so far (LinkTraffic::sent_by).
   void set_traffic(int peer, const Json& sent);
   /// One of two neighbours suspects that the other is lost, or does no longer. Without effect for
-  /// peers that are no neighbours.
+  /// peers that have no link; where the edges are not known, for links of other processes.
   void set_suspected(int node, int neighbour, bool suspected);
 
   /// What changed after `version`; everything if it is 0, or of another view.

@@ -214,12 +214,13 @@ void ReplicaWorker<Real>::agree(double call) {
     double before = 0;
     receive_numbers(*worker_.links, worker_.part - 1, std::span(&before, 1));
     if (before != call)
-      throw WorkerLost(
-          "the workers of this replica are not in step: that of part " +
-          std::to_string(worker_.part - 1) + " " + text_of_call(before) + ", and that of part " +
-          std::to_string(worker_.part) + " " + text_of_call(call) +
-          "; either they log other rounds (log.every), or the networks of their parts left out "
-          "different rounds");
+      throw WorkerLost("the workers of this replica are not in step: that of part " +
+                       std::to_string(worker_.part - 1) + " " + text_of_call(before) +
+                       ", and that of part " + std::to_string(worker_.part) + " " +
+                       text_of_call(call) +
+                       "; either they log other rounds (log.every, log.last), or the networks of "
+                       "their parts left out "
+                       "different rounds");
   }
   if (worker_.part + 1 < workers())
     send_numbers(*worker_.links, worker_.part + 1, std::span<const double>(&call, 1));

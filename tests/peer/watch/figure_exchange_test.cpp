@@ -9,6 +9,7 @@
 #include <memory>
 #include <set>
 
+#include "peer/log/recorder.hpp"
 #include "tests/peer/watch/records.hpp"
 
 using namespace gossamer;
@@ -127,8 +128,10 @@ TEST_CASE(
   // What a member may say instead.
   CHECK(suspects_after({3, -1, 4, 1.5, "1", true, ~std::uint64_t{0}, Json::array({1})}) ==
         std::set{3});
-  for (const Json& nonsense : {Json(3), Json("3"), Json({{"3", 1}})})
+  for (const Json& nonsense : {Json(3), Json("3"), Json({{"3", 1}})}) {
+    CHECK(suspects_after({3}) == std::set{3});
     CHECK(suspects_after(nonsense).empty());
+  }
   // The process with the page knows of its own links without it.
   path.at(0).add(record_of(0, 7, 1));
   path.turn();
@@ -136,6 +139,20 @@ TEST_CASE(
   path.turn();
   CHECK(path.rounds(0, 0) == std::set<std::uint64_t>{7});
   CHECK_FALSE(path.suspects[0].contains(0));
+}
+
+TEST_CASE("Of the last rounds of a run, which each have a record, some are chosen too") {
+  Path path({0}, kNodes, logged_multiple({.every = 1000, .last = 100}));
+  for (int turn = 0; turn < kNodes; ++turn) path.turn();
+  for (std::uint64_t round = 900; round <= kRounds; ++round) {
+    for (int node = 0; node < kNodes; ++node) path.at(node).add(record_of(node, round, 1));
+    if (round % 50 == 0) path.turn();
+  }
+  for (int turn = 0; turn < 2 * kNodes; ++turn) path.turn();
+  for (int node = 0; node < kNodes; ++node) {
+    CHECK(path.rounds(0, node).contains(kRounds));
+    CHECK(path.rounds(0, node).size() <= 3 * FigureExchange::kMostRecords);
+  }
 }
 
 TEST_CASE("Nothing is sent or kept where no process has a page") {

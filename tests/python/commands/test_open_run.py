@@ -268,14 +268,14 @@ def test_an_open_run_that_is_killed_resumes(network: NetworkFactory) -> None:
         "run.open=true",
         "topology.kind=ring",
         "algorithm.kind=gradient_tracking",
-        "run.rounds=8000",
-        "log.every=100",
+        "run.rounds=16000",
+        "log.every=500",
         "checkpoint.every=100",
         "checkpoint.keep=3",
     )
     for peer in "0123":
         net.start(peer)
-    wait_for_checkpoint(net, 500, 0, 1, 2, 3)
+    wait_for_checkpoint(net, 300, 0, 1, 2, 3)
     kill_all(net)
     for peer in "0123":
         net.start(peer, resume="auto")

@@ -181,8 +181,8 @@ def test_any_process_of_a_network_serves_figures_of_all(network: NetworkFactory)
 
 
 def test_suspicions_of_any_process_are_shown(network: NetworkFactory) -> None:
-    """That of peer 2 against peer 3, which are no neighbours of the process with the page, and in
-    whose round no peer records anything before it ends.
+    """Peer 2, which is no neighbour of the process with the page, suspects peer 3. It waits for
+    peer 3, and records no round meanwhile.
     """
     net = network(
         4, "topology.kind=path", "run.rounds=2000000", "log.every=50", "net.failure_timeout=20"

@@ -74,3 +74,6 @@ def test_the_last_graph_decides_which_rounds_a_log_must_show(lab: Any, gossamer:
         "sweep", "small.toml", *base, "log.every=3", "log.last=3", "--out", "out", program=gossamer
     )
     assert done.returncode == 0, done.stderr
+    reported = lab("report", "out", program=gossamer)  # of which no target has a date
+    assert reported.returncode == 0, reported.stderr
+    assert "never" not in reported.stdout

@@ -46,14 +46,19 @@ def test_measure(text: str, value: float) -> None:
     assert parse_measure(text).value(run) == value
 
 
-def test_phases_that_only_the_end_shows_date_no_target() -> None:
+def test_phases_that_the_end_alone_shows_date_no_target() -> None:
     """With period 2, rounds 10, 20 and 30 are of one phase, and round 31 is of the other."""
     run = curves(period=2, test_accuracy=[0.1, 0.5, 0.7, 0.9, 0.8])
     run.rounds[-1] = 31
     ended = replace(run, last=2)
     assert parse_measure("test_accuracy").value(ended) == pytest.approx(0.85)
-    with pytest.raises(LabError, match="log.every shows 1 of the 2 rounds .* log.last"):
-        parse_measure("rounds until test_accuracy 0.6").value(ended)
+    for text in ("rounds until test_accuracy 0.6", "test_accuracy at 20"):
+        with pytest.raises(LabError, match="repeats after 2 rounds, and log.last shows some"):
+            parse_measure(text).value(ended)
+    whole = curves(period=2, every=1, test_accuracy=[0.1, 0.5, 0.7, 0.9, 0.8])
+    assert replace(whole, last=9).dates_targets
+    static = curves(period=1, test_accuracy=[0.1, 0.5, 0.7])
+    assert parse_measure("rounds until test_accuracy 0.6").value(replace(static, last=2)) == 20
     spread = curves(period=2, every=11, test_accuracy=[0.1, 0.5, 0.7, 0.9, 0.8])
     measure = parse_measure("rounds until test_accuracy 0.6")
     assert measure.value(replace(spread, last=2)) == measure.value(spread) == 22
