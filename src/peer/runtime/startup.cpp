@@ -115,8 +115,8 @@ Status Startup::join_at(gossip::Round round) {
   const gossip::Round first = round - std::min(round, nodes);
   if (!states_.empty() && states_.rbegin()->first > round)
     request_.message(fmt::format(
-        "this process has a checkpoint of round {}, and the network it joins is in round {}: the "
-        "network has resumed from an earlier one",
+        "the checkpoint of round {} of this process is later than round {}, in which it joins the "
+        "network: it is set aside when the next one is written",
         states_.rbegin()->first, round));
   GOSSAMER_TRY_STATUS(set_records_aside(first));
   return recorder_->resume_at(first, round > 0);
