@@ -267,7 +267,3 @@ def _records(log: Path) -> list[Record]:
 
 def _number(value: Any) -> float:
     return float(value) if isinstance(value, (int, float)) else float("nan")
-
-
-def _peer(record: Record) -> int:
-    return int(record["peer"])

@@ -7,6 +7,7 @@ codes = network.wait()
 
 import contextlib
 import json
+import signal
 import socket
 import subprocess
 import time
@@ -225,6 +226,24 @@ class Network:
     def kill(self) -> None:
         for peer in self.processes:
             peer.kill()
+
+    def kept_rounds(self, process: int = 0, part: str = "") -> list[int]:
+        """The rounds of the checkpoints of a process, by its lowest node, ascending.
+
+        `part`: the folder of the part of the model that it holds, if that is cut.
+        """
+        kept = (self.out / part / "checkpoints").glob(f"round-*-{process}.json")
+        return sorted(int(path.name.split("-")[1]) for path in kept)
+
+    def kill_at_once(self) -> list[int]:
+        """Kills all processes, and returns their exit codes.
+
+        Stopped first, no process detects the end of another one and ends by itself.
+        """
+        for number in (signal.SIGSTOP, signal.SIGKILL):
+            for peer in self.processes:
+                peer.process.send_signal(number)
+        return self.wait()
 
 
 def keygen(program: Path, *arguments: str) -> subprocess.CompletedProcess[str]:

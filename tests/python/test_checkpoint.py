@@ -41,13 +41,6 @@ def records(log: Path) -> list[dict[str, Any]]:
     return sorted(found, key=lambda record: json.dumps(record, sort_keys=True))
 
 
-def kept_rounds(net: Network, process: int = 0) -> list[int]:
-    return sorted(
-        int(path.name.split("-")[1])
-        for path in (net.out / "checkpoints").glob(f"round-*-{process}.json")
-    )
-
-
 def killed_at(byte: int) -> dict[str, Any]:
     """Options of a process that is killed by the system when its log grows beyond `byte`."""
     return {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (byte, byte))}
@@ -71,7 +64,7 @@ def test_a_killed_run_resumes_to_the_same_end(network: NetworkFactory, seed: int
         )
         net.processes.append(process)
         assert process.wait() == -signal.SIGXFSZ, process.stderr
-        assert len(kept_rounds(net)) == 2
+        assert len(net.kept_rounds()) == 2
     resumed = run(net, "--resume", "auto")
     assert resumed["final_hash"] == undisturbed["final_hash"]
     assert {**resumed, "wall_seconds": 0, "node_steps_per_second": 0, "config": 0} == {
@@ -90,7 +83,7 @@ def test_a_run_killed_by_sigkill_resumes_to_the_same_end(network: NetworkFactory
     )
     process = PeerProcess("all", net.command("run", "--out", str(net.out)), net.folder)
     net.processes.append(process)
-    wait_until("two checkpoints", lambda: len(kept_rounds(net)) > 1)
+    wait_until("two checkpoints", lambda: len(net.kept_rounds()) > 1)
     process.process.send_signal(signal.SIGKILL)
     assert process.wait() == -signal.SIGKILL, "it ended before it was killed"
     assert (
@@ -107,20 +100,14 @@ LOWEST = (0, 1, 3)
 
 def kill_all(net: Network, resume: str = "none") -> None:
     """Kills all processes at once after each has written two more checkpoints."""
-    before = {k: max(kept_rounds(net, k), default=0) for k in LOWEST}
+    before = {k: max(net.kept_rounds(k), default=0) for k in LOWEST}
     peers = [net.start(ids, resume=resume) for ids in GROUPS]
     for k in LOWEST:
         wait_until(
             f"process {k} writes checkpoints",
-            lambda k=k: max(kept_rounds(net, k), default=0) >= before[k] + 200,
+            lambda k=k: max(net.kept_rounds(k), default=0) >= before[k] + 200,
         )
-    # Stopped first, no process detects the end of another one and ends by itself.
-    for number in (signal.SIGSTOP, signal.SIGKILL):
-        for peer in peers:
-            peer.process.send_signal(number)
-    assert [peer.wait() for peer in peers] == [-signal.SIGKILL] * len(peers), [
-        peer.stderr for peer in peers
-    ]
+    assert net.kill_at_once() == [-signal.SIGKILL] * len(peers), [peer.stderr for peer in peers]
     net.processes.clear()
 
 
@@ -197,14 +184,14 @@ def test_processes_resume_from_the_newest_common_round_or_report_their_rounds(
 ) -> None:
     net = network(4, *LONG, "topology.kind=ring", "checkpoint.every=25")
     kill_all(net)  # at the eighth checkpoint of each, or later
-    agreed = min(kept_rounds(net, k)[-1] for k in LOWEST)
-    assert all(agreed in kept_rounds(net, k) for k in LOWEST), (
+    agreed = min(net.kept_rounds(k)[-1] for k in LOWEST)
+    assert all(agreed in net.kept_rounds(k) for k in LOWEST), (
         "25 rounds exceed the distance between any two peers"
     )
     store, away = net.out / "checkpoints", net.folder / "away"
     shutil.copytree(net.out, away)
     logs = {k: (net.out / f"log-{k}.jsonl").read_bytes() for k in LOWEST}
-    assert all(kept_rounds(net, k)[0] > 25 for k in LOWEST), (
+    assert all(net.kept_rounds(k)[0] > 25 for k in LOWEST), (
         "the first checkpoints are deleted, so no process can start from round 0"
     )
     for path in store.glob("round-*-3.json"):
@@ -247,13 +234,13 @@ def test_a_process_without_a_checkpoint_of_the_common_round_joins(
         read_records([(net.folder / "one" / "log-0.jsonl").read_text(encoding="utf-8")])
     )
     kill_all(net)
-    own_round = max(kept_rounds(net, 3)) if ahead else 100
+    own_round = max(net.kept_rounds(3)) if ahead else 100
     for path in (net.out / "checkpoints").glob("*.json"):
         round_, process = (int(number) for number in path.name.partition(".")[0].split("-")[1:])
         if (round_ == own_round) != (process == 3) or (ahead and round_ > own_round):
             path.unlink()
-    newest = max(set(kept_rounds(net, 0)) & set(kept_rounds(net, 1)))
-    assert kept_rounds(net, 3) == [own_round] and (newest < own_round) == ahead
+    newest = max(set(net.kept_rounds(0)) & set(net.kept_rounds(1)))
+    assert net.kept_rounds(3) == [own_round] and (newest < own_round) == ahead
     peers = [net.start(ids, resume="auto") for ids in GROUPS]
     assert net.wait() == [0, 0, 0], [peer.stderr for peer in peers]
     assert (
@@ -289,7 +276,7 @@ def test_a_network_killed_before_the_first_common_checkpoint_starts_again(
 def test_one_killed_process_ends_all_and_all_resume(network: NetworkFactory) -> None:
     net = network(4, *LONG, "topology.kind=path", "algorithm.kind=server")
     peers = [net.start(str(k)) for k in range(5)]
-    wait_until("checkpoints", lambda: all(kept_rounds(net, k) for k in range(5)))
+    wait_until("checkpoints", lambda: all(net.kept_rounds(k) for k in range(5)))
     peers[1].process.kill()
     assert [peer.wait() for peer in peers if peer is not peers[1]] == [5] * 4, [
         peer.stderr for peer in peers

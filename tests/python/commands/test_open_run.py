@@ -240,24 +240,14 @@ def test_each_process_is_killed_while_others_join(network: NetworkFactory) -> No
 
 
 def kill_all(net: Network) -> None:
-    """Stopped first, no process learns of the end of another one."""
-    for kind in (signal.SIGSTOP, signal.SIGKILL):
-        for process in net.processes:
-            process.process.send_signal(kind)
-    assert set(net.wait()) == {-signal.SIGKILL}
+    assert set(net.kill_at_once()) == {-signal.SIGKILL}
     net.processes.clear()
 
 
 def wait_for_checkpoint(net: Network, least: int, *peers: int) -> None:
-    store = net.out / "checkpoints"
     wait_until(
         f"checkpoints of round {least}, or of later ones, of peers {peers}",
-        lambda: all(
-            any(
-                int(path.name.split("-")[1]) >= least for path in store.glob(f"round-*-{peer}.json")
-            )
-            for peer in peers
-        ),
+        lambda: all(max(net.kept_rounds(peer), default=0) >= least for peer in peers),
     )
 
 

@@ -1,7 +1,6 @@
 """Workers of cut models in processes of their own: the bits of whole models, faults, refusals."""
 
 import json
-import signal
 import subprocess
 from pathlib import Path
 
@@ -190,8 +189,7 @@ KEPT = ("run.rounds=600", "log.every=100", "checkpoint.every=20", "net.on_loss=s
 
 
 def kept_rounds(net: Network, replica: int, part: int, parts: int) -> list[int]:
-    folder = net.out / f"part{part}of{parts}" / "checkpoints"
-    return sorted(int(path.name.split("-")[1]) for path in folder.glob(f"round-*-{replica}.json"))
+    return net.kept_rounds(replica, f"part{part}of{parts}")
 
 
 def kill_after_checkpoints(net: Network, workers: int, resume: str = "none") -> None:
@@ -207,10 +205,7 @@ def kill_after_checkpoints(net: Network, workers: int, resume: str = "none") -> 
                 max(kept_rounds(net, *place, workers), default=0) >= before[place] + 40
             ),
         )
-    for number in (signal.SIGSTOP, signal.SIGKILL):
-        for peer in net.processes:
-            peer.process.send_signal(number)
-    assert [peer.wait() for peer in net.processes] == [-9] * 2 * workers
+    assert net.kill_at_once() == [-9] * 2 * workers
     net.processes.clear()
 
 
