@@ -13,6 +13,7 @@
 #include "base/result.hpp"
 #include "gossip/codec.hpp"
 #include "gossip/link.hpp"
+#include "gossip/row_slice.hpp"
 #include "gossip/task.hpp"
 #include "gpu/low_rank_requests.hpp"
 #include "topology/mixing_matrix.hpp"
@@ -113,7 +114,14 @@ struct ExchangeVolume {
   std::uint64_t last = 0;
 };
 
-/// One algorithm with its parameters read. Immutable once the model is known (set_matrices); shared
+/// What an algorithm may know of the model whose parameters are in the rows.
+struct ModelRows {
+  std::vector<gpu::MatrixShape> matrices = {};  ///< its tensors
+  std::optional<RowPart> part = {};  ///< of a model cut over workers in processes of their own:
+                                     ///< what a row of this process has of it
+};
+
+/// One algorithm with its parameters read. Immutable once the model is known (set_model); shared
 /// by all nodes of a process.
 class Algorithm {
  public:
@@ -121,10 +129,9 @@ class Algorithm {
   /// The rows of every node; row 0 is x.
   virtual std::vector<RowSpec> rows(const topology::MixingSchedule& schedule) const = 0;
   virtual AlgorithmRequirements requirements() const = 0;
-  /// The tensors of the model, which the lengths of rows and messages depend on where an algorithm
-  /// multiplies matrices. Before a row or a message is made.
-  virtual void set_matrices(std::vector<gpu::MatrixShape> /*matrices*/) {}
-  /// Whether it does. Then no model may be cut.
+  /// The lengths of rows and messages may depend on the model. Before a row or a message is made.
+  virtual void set_model(ModelRows /*model*/) {}
+  /// Whether it multiplies the model's matrices. Then no model may be cut.
   virtual bool multiplies_matrices() const { return false; }
   /// Local steps of a node in a round; if epochs_per_round() is not 0, that many passes over its
   /// own shard instead.

@@ -51,7 +51,7 @@ TEST_CASE(
     const ParameterValues values = small_rows(kind, 37);
     auto made = kind.make(values);
     REQUIRE(made.ok());
-    (*made)->set_matrices(tensors_of(37));
+    (*made)->set_model({.matrices = tensors_of(37)});
     const char* const graph = fitting(**made);
     const std::vector<RowSpec> rows = (*made)->rows(*schedule(graph, 6));
     REQUIRE_FALSE(rows.empty());

@@ -384,7 +384,7 @@ inline Network& Network::run(const std::string& algorithm, const ParameterValues
   auto made = make_algorithm(algorithm, values);
   REQUIRE(made.ok());
   algorithm_ = std::move(made).value();
-  algorithm_->set_matrices(tensors_of(length_));
+  algorithm_->set_model({.matrices = tensors_of(length_)});
   faults.clear();
   refused.clear();
   overdue.clear();

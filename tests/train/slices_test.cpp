@@ -122,6 +122,8 @@ TEST_CASE("each value of the row is one worker's, and what it begins with is tha
       take_part<double>(part, whole, own.data());
       initialise_part(model, part, 5, kNoPeer, begun.data());
       CHECK(begun == own);
+      take_part<double>(part, numbers, own.data());
+      CHECK(std::ranges::is_sorted(own));  // gossip::RowPart relies on it
       // Tensors lie one behind the other in the worker's row.
       std::size_t offset = 0;
       for (const ParameterBlock& block : part.blocks) {

@@ -31,6 +31,7 @@ class AllReduce final : public Algorithm {
             .averages = true,
             .common_start = true};
   }
+  void set_model(ModelRows model) override { part_ = std::move(model.part); }
   int steps_per_round() const override { return 1; }
 
   std::vector<int> partners(int i, const topology::MixingSchedule& schedule) const override {
@@ -71,17 +72,27 @@ class AllReduce final : public Algorithm {
  private:
   /// As ring() sends: part me − s in step s of the reduce-scatter, and me + 1 − s in that of the
   /// all-gather.
-  static std::vector<ExchangeVolume> ring_volumes(std::size_t d, int n) {
+  std::vector<ExchangeVolume> ring_volumes(std::size_t d, int n) const {
     std::size_t longest = 0;
-    for (int k = 0; k < n; ++k) longest = std::max(longest, row_slice(d, k, n).size());
+    for (int k = 0; k < n; ++k) longest = std::max(longest, slice(d, k, n).size());
     std::vector<ExchangeVolume> volumes;
     for (const int first : {0, 1})
       for (int s = 0; s < n - 1; ++s)
-        volumes.push_back({.message = longest, .of = [=](int me) {
-                             return NodeVolume{row_slice(d, me + first - s, n).size(),
-                                               row_slice(d, me + first - s - 1, n).size()};
+        volumes.push_back({.message = longest, .of = [=, this](int me) {
+                             return NodeVolume{slice(d, me + first - s, n).size(),
+                                               slice(d, me + first - s - 1, n).size()};
                            }});
     return volumes;
+  }
+
+  /// Slice k of n of a row of d values. A worker that holds a part of the model takes what its row
+  /// has of the model's slices, so that each value is added in the same order as in whole models.
+  RowSlice slice(std::size_t d, int k, int n) const {
+    return part_ ? part_->slice(k, n) : row_slice(d, k, n);
+  }
+  std::span<float> slice(std::span<float> row, int k, int n) const {
+    const RowSlice slice = this->slice(row.size(), k, n);
+    return row.subspan(slice.begin, slice.size());
   }
 
   static std::vector<int> ring_partners(int i, int n) {
@@ -97,14 +108,14 @@ class AllReduce final : public Algorithm {
     const int n = node.peers(), me = node.id(), next = (me + 1) % n, previous = (me + n - 1) % n;
     for (int s = 0; s < n - 1;
          ++s) {  // reduce-scatter: then part me+1 holds the sum over all peers
-      node.send(next, t, kGradientRow, row_slice(g, me - s, n));
-      co_await node.receive(previous, t, kGradientRow, row_slice(g, me - s - 1, n), Combine::add);
+      node.send(next, t, kGradientRow, slice(g, me - s, n));
+      co_await node.receive(previous, t, kGradientRow, slice(g, me - s - 1, n), Combine::add);
     }
     co_await node.sent(kGradientRow);
-    co_await node.scale(row_slice(g, me + 1, n), 1.0F / static_cast<float>(n));
+    co_await node.scale(slice(g, me + 1, n), 1.0F / static_cast<float>(n));
     for (int s = 0; s < n - 1; ++s) {  // all-gather: each finished part goes round
-      node.send(next, t, kGradientRow, row_slice(g, me + 1 - s, n));
-      co_await node.receive(previous, t, kGradientRow, row_slice(g, me - s, n), Combine::replace);
+      node.send(next, t, kGradientRow, slice(g, me + 1 - s, n));
+      co_await node.receive(previous, t, kGradientRow, slice(g, me - s, n), Combine::replace);
     }
     co_await node.sent(kGradientRow);
   }
@@ -141,6 +152,7 @@ class AllReduce final : public Algorithm {
   }
 
   std::string form_;
+  std::optional<RowPart> part_;  ///< of a cut model
 };
 
 }  // namespace

@@ -54,9 +54,7 @@ class PowerGossip final : public Algorithm {
   AlgorithmRequirements requirements() const override {
     return {.fixed_matrix = true, .synchronous = true, .averages = true};
   }
-  void set_matrices(std::vector<gpu::MatrixShape> matrices) override {
-    matrices_ = std::move(matrices);
-  }
+  void set_model(ModelRows model) override { matrices_ = std::move(model.matrices); }
   bool multiplies_matrices() const override { return true; }
   int steps_per_round() const override { return steps_; }
   std::vector<int> partners(int i, const topology::MixingSchedule& schedule) const override {

@@ -152,9 +152,7 @@ struct HeldRows {
       const train::ModelPart& held = spec.split->parts().at(static_cast<std::size_t>(*part));
       return {held.blocks, held.parameters};
     }
-    HeldRows whole{spec.split->blocks(), 0};
-    for (const train::ParameterBlock& block : whole.blocks) whole.parameters += block.length;
-    return whole;
+    return {spec.split->blocks(), spec.split->parameters()};
   }
 };
 

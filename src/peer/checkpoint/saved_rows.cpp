@@ -13,9 +13,7 @@ namespace {
 void for_each_run(const Setup& setup, int part, std::size_t row, auto&& run) {
   const train::ModelPart& held =
       setup.workload->spec().split->parts().at(static_cast<std::size_t>(part));
-  std::size_t whole_parameters = 0;
-  for (const train::ParameterBlock& block : setup.workload->spec().split->blocks())
-    whole_parameters += block.length;
+  const std::size_t whole_parameters = setup.workload->spec().split->parameters();
   const auto specs = setup.algorithm->rows(*setup.schedule);
   const gossip::RowSpec spec = row < specs.size() ? specs[row] : gossip::RowSpec{};
   const auto multiples = static_cast<std::size_t>(spec.parts);

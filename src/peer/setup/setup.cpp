@@ -49,6 +49,19 @@ Result<std::shared_ptr<Workload>> make_workload(const Setup& setup, const std::v
   return make_native_workload(run, *setup.device, hosted, setup.attack, worker);
 }
 
+gossip::ModelRows model_rows(const Setup& setup) {
+  const WorkloadSpec& spec = setup.workload->spec();
+  gossip::ModelRows rows{.matrices = train::matrices_of(spec.blocks)};
+  if (!setup.part) return rows;
+  std::vector<gossip::RowPart::Run> runs;
+  spec.split->parts()[static_cast<std::size_t>(*setup.part)].for_each_run(
+      [&runs](std::size_t whole, std::size_t own, std::size_t values) {
+        runs.push_back({whole, own, values});
+      });
+  rows.part.emplace(spec.split->parameters(), std::move(runs));
+  return rows;
+}
+
 }  // namespace
 
 std::uint64_t Setup::steps_per_round(int peer) const {
@@ -151,8 +164,8 @@ Result<Setup> make_setup(Config config, LocalRank local_rank, std::shared_ptr<Wo
   setup.device_note = std::move(choice.note);
   GOSSAMER_TRY(setup.workload, make_workload(setup, hosted, std::move(workload), worker));
   setup.parameters = setup.workload->spec().parameters;
-  setup.algorithm->set_matrices(train::matrices_of(setup.workload->spec().blocks));
   if (worker.links != nullptr) setup.part = worker.part;
+  setup.algorithm->set_model(model_rows(setup));
   GOSSAMER_TRY_STATUS(check_optimizer(setup));
   GOSSAMER_TRY_STATUS(check_data_weights(setup));
   GOSSAMER_TRY_STATUS(check_open_data(setup));

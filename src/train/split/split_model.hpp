@@ -52,7 +52,7 @@ struct ModelPart {
   /// "2.dense", or "2.dense to 4.dense".
   std::string operations() const { return first == last ? first : first + " to " + last; }
   /// Calls run(whole, own, values) for all values of the worker's row that are adjacent in the
-  /// model's row too: where they begin in the model's row and in the worker's.
+  /// model's row too, in ascending order: where they begin in the model's row and in the worker's.
   void for_each_run(auto&& run) const {
     for (const RowPiece& piece : pieces)
       for (std::size_t r = 0; r < piece.rows; ++r)
@@ -96,6 +96,10 @@ class SplitModel {
   const std::vector<ModelPart>& parts() const { return parts_; }
   /// Of the model's row.
   const std::vector<ParameterBlock>& blocks() const { return blocks_; }
+  /// Values of the model's row.
+  std::size_t parameters() const {
+    return blocks_.empty() ? 0 : blocks_.back().offset + blocks_.back().length;
+  }
   /// In the order of the forward pass. Those of a stage follow each other.
   const std::vector<Segment>& segments() const { return segments_; }
   /// The segments of a stage: first … last − 1.

@@ -27,16 +27,17 @@ def part_log(net: Network, replica: int, part: int, parts: int) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("parts", "sets"),
+    ("replicas", "parts", "sets"),
     [
-        (2, (*MLP, "optimizer.momentum=0.9", "algorithm.local_steps=3")),
-        (3, (*MLP, "algorithm.kind=gradient_tracking", "optimizer.kind=adamw")),
-        (2, (*MLP, "algorithm.order=awc", "codec.kind=bf16", "run.init=different")),
-        (2, (*MLP, "algorithm.kind=allreduce", "data.partition=dirichlet")),
-        (3, ("model.kind=graph", f"model.file={RESIDUAL}", "data.batch=8")),
-        (2, ("model.kind=graph", f"model.file={TRANSFORMER}", "data.batch=8")),
-        (1, (*MLP, SLICED, "optimizer.momentum=0.9", "codec.kind=bf16")),
-        (2, ("model.kind=graph", f"model.file={TRANSFORMER}", "data.batch=8", SLICED)),
+        (2, 2, (*MLP, "optimizer.momentum=0.9", "algorithm.local_steps=3")),
+        (2, 3, (*MLP, "algorithm.kind=gradient_tracking", "optimizer.kind=adamw")),
+        (2, 2, (*MLP, "algorithm.order=awc", "codec.kind=bf16", "run.init=different")),
+        (4, 2, (*MLP, "algorithm.kind=allreduce", "data.partition=dirichlet")),
+        (3, 1, (*MLP, SLICED, "algorithm.kind=allreduce")),
+        (2, 3, ("model.kind=graph", f"model.file={RESIDUAL}", "data.batch=8")),
+        (2, 2, ("model.kind=graph", f"model.file={TRANSFORMER}", "data.batch=8")),
+        (2, 1, (*MLP, SLICED, "optimizer.momentum=0.9", "codec.kind=bf16")),
+        (2, 2, ("model.kind=graph", f"model.file={TRANSFORMER}", "data.batch=8", SLICED)),
     ],
     ids=lambda value: (
         str(value)
@@ -45,13 +46,13 @@ def part_log(net: Network, replica: int, part: int, parts: int) -> Path:
     ),
 )
 def test_workers_apart_have_the_bits_of_whole_models(
-    network: NetworkFactory, parts: int, sets: tuple[str, ...]
+    network: NetworkFactory, replicas: int, parts: int, sets: tuple[str, ...]
 ) -> None:
-    net = network(2, *sets, "topology.kind=complete", "run.rounds=4", "split.microbatches=3")
+    net = network(replicas, *sets, "topology.kind=complete", "run.rounds=4", "split.microbatches=3")
     whole = net.run_in_one_process()
     workers = parts * (2 if SLICED in sets else 1)
-    start(net, 2, workers, f"split.layers={parts}")
-    assert net.wait() == [0] * 2 * workers, [peer.stderr for peer in net.processes]
+    start(net, replicas, workers, f"split.layers={parts}")
+    assert net.wait() == [0] * replicas * workers, [peer.stderr for peer in net.processes]
     summary = net.summary()
     assert summary["final_hash"] == whole["final_hash"]
     assert summary["final"] == whole["final"]
