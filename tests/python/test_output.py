@@ -1,6 +1,7 @@
 """Output that cannot be written and files that are damaged: the program must not report success."""
 
 import json
+import resource
 import shutil
 import subprocess
 from pathlib import Path
@@ -53,6 +54,20 @@ def test_output_that_cannot_be_written_is_an_error(
 def test_an_endless_configuration_is_rejected(gossamer: Path) -> None:
     done = call(gossamer, "run", "/dev/zero", "--check")
     assert done.returncode == 3 and "/dev/zero" in done.stderr
+
+
+def test_a_run_without_memory_leaves_nothing(gossamer: Path, tmp_path: Path) -> None:
+    large = ("model.kind=mlp", "model.hidden=[4000,4000]", "run.peers=32")
+    done = subprocess.run(
+        [gossamer, "run", *(f"--set={each}" for each in large), "--out", tmp_path / "run"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30)),
+    )
+    assert done.returncode == 2 and "out of memory" in done.stderr
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_log_cut_within_its_header_does_not_hide_the_others(gossamer: Path, folder: Path) -> None:

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <exception>
 
 #include "peer/log/run_files.hpp"
 
@@ -34,6 +35,10 @@ Result<Startup> Startup::prepare(const Setup& setup, StartupRequest request) {
   }
   startup.offered_ = std::move(offered).value();
   return startup;
+}
+
+Startup::~Startup() {
+  if (recorder_ && !restored_ && std::uncaught_exceptions() > 0) recorder_->discard();
 }
 
 void Startup::look_for_finished() {
@@ -68,6 +73,7 @@ std::vector<gossip::Round> Startup::rounds() const {
 }
 
 Status Startup::restore(gossip::Round round, Host& host) {
+  restored_ = true;
   if (request_.resume.kind == ResumeChoice::Kind::none) return {};
   if (round > 0) {
     // Of nodes that take no part in that round there is no state.
@@ -111,6 +117,7 @@ Status Startup::set_records_aside(gossip::Round round) {
 /// checkpoints, which may be of later rounds if the process was ahead while it was cut off, are set
 /// aside when it has written a new one.
 Status Startup::join_at(gossip::Round round) {
+  restored_ = true;
   const auto nodes = static_cast<gossip::Round>(request_.hosted.size() == 1 ? 0 : setup_->nodes());
   const gossip::Round first = round - std::min(round, nodes);
   if (!states_.empty() && states_.rbegin()->first > round)

@@ -37,6 +37,10 @@ class Startup {
   /// Reads the existing state. Writes nothing but a new log. Errors as of find_resumable_states(),
   /// Recorder, and the request's `offered`.
   static Result<Startup> prepare(const Setup& setup, StartupRequest request);
+  /// Discards the new log of a run that an exception ends before it restored anything: memory was
+  /// short.
+  ~Startup();
+  Startup(Startup&&) = default;
 
   /// How much of the run was finished before this process was started again, by the logs of its
   /// folder. Where each process has a folder of its own, they say nothing of the others.
@@ -75,6 +79,7 @@ class Startup {
   std::optional<std::vector<gossip::Round>> offered_;
   std::unique_ptr<Recorder> recorder_;
   std::unique_ptr<Checkpointer> checkpointer_;
+  bool restored_ = false;
   Finished finished_ = Finished::nothing;
 };
 
