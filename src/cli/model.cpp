@@ -35,6 +35,7 @@ struct ModelCommand {
   std::vector<Override> overrides;
   std::string draw;
   bool json = false;
+  bool describes_samples = false;  ///< an option says what samples or batches are
 };
 
 /// A model for certain samples.
@@ -107,6 +108,10 @@ Result<ShownModel> read_model(const ModelCommand& command) {
   if (!root.contains("operation") && split.is_on())
     return invalid_error(
         "--layers and --parameters: a run has split.layers and split.parameters in its "
+        "configuration, or in --set");
+  if (!root.contains("operation") && command.describes_samples)
+    return invalid_error(
+        "--input, --classes and --batch: a run has its samples, and data.batch, in its "
         "configuration, or in --set");
   if (!root.contains("operation")) return read_run(command);
   if (!command.overrides.empty())
@@ -333,7 +338,7 @@ void add_split_options(CLI::App& model, train::SplitOptions& split) {
       .add_option(
           "--cuts", split.cuts,
           "with --layers: names of the operations with which the second and each later stage "
-          "begins, separated by commas (default: chosen)")
+          "begins, separated by commas (default: auto, they are chosen)")
       ->delimiter(',');
 }
 
@@ -364,7 +369,10 @@ void add_model(CLI::App& app, int& exit_code) {
       ->allow_extra_args(false);
   model->add_option("--draw", command->draw, "draw the graph of operations to an SVG file");
   model->add_flag("--json", command->json, "print everything as JSON");
-  model->callback([command, &exit_code] {
+  model->callback([command, model, &exit_code] {
+    for (const char* option : {"--input", "--classes", "--batch"})
+      if (model->count(option) > 0) command->describes_samples = true;
+    if (command->split.cuts == std::vector<std::string>{"auto"}) command->split.cuts.clear();
     const Status status = show(*command);
     exit_code = status.ok() ? 0 : print_error(status.error());
   });

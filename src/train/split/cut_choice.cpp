@@ -109,6 +109,11 @@ Result<std::vector<std::size_t>> named_cuts(const CompiledModel& model, const Co
                                        known_names(name, names)));
     begins.push_back(static_cast<std::size_t>(found - names.begin()));
     const std::size_t first = begins[begins.size() - 2];
+    if (begins.back() == 0)
+      return invalid_error(
+          fmt::format("split.cuts: '{}' is the model's first operation, so the first stage would "
+                      "be empty; name the operations with which the second and later stages begin",
+                      name));
     if (begins.back() <= first)
       return invalid_error(
           fmt::format("split.cuts: '{}' does not come after '{}' in the model's "

@@ -178,6 +178,12 @@ def test_bad_arguments(gossamer: Path, arguments: tuple[str, ...], message: str)
     assert message in refused(gossamer, RESIDUAL, *arguments)
 
 
+@pytest.mark.parametrize("option", ["--input=8x8x1", "--classes=10", "--batch=4"])
+def test_a_run_has_its_samples_in_its_configuration(gossamer: Path, option: str) -> None:
+    quickstart = ROOT / "experiments" / "quickstart.toml"
+    assert "a run has its samples" in refused(gossamer, quickstart, option)
+
+
 def test_bad_files(gossamer: Path, tmp_path: Path) -> None:
     assert "nowhere.toml" in refused(gossamer, tmp_path / "nowhere.toml")
     file = tmp_path / "model.toml"

@@ -193,6 +193,7 @@ def test_a_model_file_is_shown_cut(gossamer: Path) -> None:
     assert text[text.index("Cut over") :] in (ROOT / "docs" / "MODELS.md").read_text("utf-8")
     named = call(gossamer, "model", RESIDUAL, "--layers", "2", "--cuts", "second.a")
     assert "second.a to classes" in named.stdout
+    assert call(gossamer, "model", RESIDUAL, *options, "--cuts", "auto").stdout == text
     run_file = call(gossamer, "model", RESIDUAL, "--microbatches", "8")
     assert (
         run_file.returncode == 2
@@ -209,6 +210,7 @@ def test_a_model_file_is_shown_cut(gossamer: Path) -> None:
         (("split.layers=0",), "split.layers"),
         (("split.layers=65",), "split.layers"),
         (("split.layers=2", 'split.cuts=["4.dense"]'), "the model has no operation '4.dense'"),
+        (("split.layers=2", 'split.cuts=["0.dense"]'), "the first stage would be empty"),
         (("split.layers=2", 'split.cuts=["1.dense","2.dense"]'), "2 names cut a model into 3"),
         (("split.layers=2", "privacy.clip=1", "privacy.noise_multiplier=1"), "private gradients"),
         (("split.layers=2", "algorithm.kind=consensus"), "'consensus' trains no model"),
