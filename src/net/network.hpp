@@ -80,6 +80,8 @@ struct NetworkSetup {
   NetworkMemory memory = {};
   /// What messages call the peer of an id.
   std::function<std::string(int)> name_of = peer_name;
+  /// Whether messages to people say in which round a peer was lost.
+  bool counts_rounds = true;
   /// Lines for people: missing peers, rejected connections.
   std::function<void(const std::string&)> message = [](const std::string&) {};
   /// A link is lost, after join() and all_gather(). Returns whether the run goes on without it.

@@ -365,6 +365,7 @@ SessionOptions ConnectionManager::session_options(Edge& edge, const Hello& hello
   const gossip::Time theirs = std::max<gossip::Time>(hello.failure_timeout, kShortestTimeout);
   options.heartbeat = std::min(state_.failure_timeout, theirs) / kHeartbeatsPerTimeout;
   options.hold_data = !join_.chunks_released();
+  options.counts_rounds = state_.setup.counts_rounds;
   options.hashes = &state_.hashes;
   options.chunk_memory = state_.setup.memory.chunks;
   options.reconnect = [this, &edge](gossip::Time pause) { reconnect(edge, pause); };

@@ -41,9 +41,11 @@ std::string printable(std::string text) {
 
 /// "peer 5 (10.0.0.7:7000) was lost in round 3: the connection was closed".
 std::string loss(const SessionOptions& options, const RemoteState& remote, const std::string& why) {
-  const std::string when = remote.latest_round ? fmt::format("in round {}", *remote.latest_round)
-                                               : std::string("before its first round");
-  return fmt::format("{} was lost {}: {}", options.name, when, why);
+  std::string when;
+  if (options.counts_rounds)
+    when = remote.latest_round ? fmt::format(" in round {}", *remote.latest_round)
+                               : std::string(" before its first round");
+  return fmt::format("{} was lost{}: {}", options.name, when, why);
 }
 
 /// A violation of the protocol, whose name is a clause, as a sentence.

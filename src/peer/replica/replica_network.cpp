@@ -141,6 +141,7 @@ Result<net::NetworkSetup> ReplicaNetwork::network_setup() {
   network.message = [this](const std::string& line) {
     request_.message(fmt::format("workers of replica {}: {}", request_.worker.replica, line));
   };
+  network.counts_rounds = false;  // its messages are of steps, and all have one round
   network.name_of = [replica = request_.worker.replica](int part) {
     return "worker " + WorkerPlace{replica, part}.name();
   };
