@@ -44,18 +44,6 @@ int node_of(const Json& record) {
   return record.at(record_type(record) == "server" ? "server" : "peer").get<int>();
 }
 
-/// The record may come from another process, and the list be anything.
-std::set<int> suspects_of(const Json& record, int nodes) {
-  std::set<int> suspects;
-  const auto list = record.find("suspects");
-  if (list == record.end() || !list->is_array()) return suspects;
-  for (const Json& node : *list)
-    if (suspects.size() < FigureExchange::kMostSuspects && node.is_number_unsigned() &&
-        node.get<std::uint64_t>() < static_cast<std::uint64_t>(nodes))
-      suspects.insert(node.get<int>());
-  return suspects;
-}
-
 }  // namespace
 
 FigureExchange::FigureExchange(FigureExchangeOptions options)
@@ -107,6 +95,15 @@ void FigureExchange::add(Json record) {
   }
 }
 
+void FigureExchange::report(int node, const NodeReport& report) {
+  if (!wished_) return;
+  Batch& batch = batches_[node];
+  Json record = record_of(report);
+  if (record == batch.report) return;
+  batch.report = std::move(record);
+  batch.reports = true;
+}
+
 bool FigureExchange::is_chosen(const Batch& batch, const Json& record) const {
   return round_of(record) / options_.log_every % batch.stride == 0;
 }
@@ -118,26 +115,44 @@ void FigureExchange::close(int node, Batch& batch, std::uint64_t clock) {
     return std::countr_zero(round_of(record) / options_.log_every);
   };
   const auto roundest = std::ranges::max_element(batch.records, {}, roundness);
-  Json list = Json::array();
   for (auto record = batch.records.begin(); record != batch.records.end(); ++record) {
     if (options_.wishes) show(node, *record);
     if (record != roundest) record->erase("sketch");
-    list.push_back(std::move(*record));
   }
-  Entry& entry = entries_[node];
-  entry.version = std::max(entry.version + 1, clock);
-  entry.text = text_of(list);
+  if (auto text = entry_text(std::move(batch.records), batch.report)) {
+    Entry& entry = entries_[node];
+    entry = {std::max(entry.version + 1, clock), *std::move(text)};
+  } else {
+    entries_.erase(node);
+  }
+  batch.records.clear();
+  batch.stride = 1, batch.reports = false;
+}
+
+/// What is too long goes without sketches, then without events, then without older records; nothing
+/// if even that is too long.
+std::optional<std::string> FigureExchange::entry_text(std::vector<Json> records,
+                                                      Json report) const {
   const std::size_t limit = entry_limit(options_.nodes);
-  if (entry.text.size() > limit) {
-    for (Json& record : list) record.erase("sketch");
-    entry.text = text_of(list);
+  const auto text = [&] {
+    Json list = records;
+    if (!report.is_null()) list.push_back(report);
+    return text_of(list);
+  };
+  std::string all = text();
+  if (all.size() > limit) {
+    for (Json& record : records) record.erase("sketch");
+    all = text();
   }
-  while (entry.text.size() > limit && list.size() > 1) {
-    list.erase(list.begin());
-    entry.text = text_of(list);
+  if (all.size() > limit && !report.is_null()) {
+    report.erase("events");
+    all = text();
   }
-  if (entry.text.size() > limit) entries_.erase(node);
-  batch = {};
+  while (all.size() > limit && records.size() > 1) {
+    records.erase(records.begin());
+    all = text();
+  }
+  return all.size() > limit ? std::nullopt : std::optional(std::move(all));
 }
 
 void FigureExchange::begin_turn(gossip::Time now, std::uint64_t clock) {
@@ -157,7 +172,7 @@ void FigureExchange::begin_turn(gossip::Time now, std::uint64_t clock) {
 
 void FigureExchange::close_batches(std::uint64_t clock) {
   for (auto& [node, batch] : batches_)
-    if (!batch.records.empty()) close(node, batch, clock);
+    if (!batch.records.empty() || batch.reports) close(node, batch, clock);
 }
 
 // Sending.
@@ -230,22 +245,21 @@ void FigureExchange::take(LinkState& link, int node, Version version, std::strin
   entry = {version, std::move(text)};
 }
 
-/// The sender may only have forwarded the text, so what is no record of the node is left out.
+/// The sender may only have forwarded the text, so what is no record of the node is left out. Of
+/// the node, each round is shown once.
 void FigureExchange::show(int node, const std::string& text) {
   constexpr JsonLimits limits{.depth = 8, .values = 4096, .object_fields = 64};
   if (!check_json_limits(text, limits).ok()) return;
   const auto list = parse_json(text);
-  if (!list.ok() || !list->is_array() || list->size() > kMostRecords) return;
+  if (!list.ok() || !list->is_array() || list->size() > kMostRecords + 1) return;
   for (const Json& record : *list) {
-    if (!record.is_object()) return;
     const std::string type = record_type(record);
+    if (type == "node") return options_.on_report(node, report_of(record, node, options_.nodes));
     if ((type != "round" && type != "server") || check_record(record, {node}, 0)) return;
     if (round_of(record) <= options_.rounds) show(node, record);
   }
-  if (!list->empty()) options_.on_suspects(node, suspects_of(list->back(), options_.nodes));
 }
 
-/// Once for each round: a record may come again, with other neighbours that the node suspects.
 void FigureExchange::show(int node, const Json& record) {
   const std::uint64_t round = round_of(record);
   const auto shown = shown_.find(node);

@@ -11,7 +11,6 @@
 #include <functional>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,6 +19,7 @@
 #include "gossip/scheduler.hpp"
 #include "net/network.hpp"
 #include "peer/storage/json.hpp"
+#include "peer/watch/node_report.hpp"
 
 namespace gossamer::peer {
 
@@ -31,10 +31,8 @@ struct FigureExchangeOptions {
   bool wishes = false;  ///< this process has a page
   /// Of a process with a page: receives each record of any node that is to be shown.
   std::function<void(int node, const Json& record)> on_record = [](int, const Json&) {};
-  /// The same: receives the neighbours that a node of another process suspects to be lost, whenever
-  /// a newer record of it comes.
-  std::function<void(int node, const std::set<int>& suspects)> on_suspects =
-      [](int, const std::set<int>&) {};
+  /// The same: receives each new report of a node of another process.
+  std::function<void(int node, NodeReport report)> on_report = [](int, const NodeReport&) {};
 };
 
 /// Thread: the scheduler's.
@@ -45,10 +43,8 @@ class FigureExchange {
 
   /// The most records of a node, those of one turn, that travel together.
   static constexpr std::size_t kMostRecords = 8;
-  /// The most neighbours of a node that are taken for suspected.
-  static constexpr std::size_t kMostSuspects = 64;
-  /// The most bytes of these records, in a network of so many nodes: 16 KiB, and less where the
-  /// entries of all nodes would have more than 64 MiB.
+  /// The most bytes of these records and of its report, in a network of so many nodes: 16 KiB, and
+  /// less where the entries of all nodes would have more than 64 MiB.
   static std::size_t entry_limit(int nodes);
   /// A wish holds for so long.
   static constexpr gossip::Time kWishLife = std::chrono::seconds(15);
@@ -56,13 +52,15 @@ class FigureExchange {
   explicit FigureExchange(FigureExchangeOptions options);
 
   /// A record, of type round or server, that a hosted node has written to the log. It replaces the
-  /// last one if that is of the same round. It may have a list `suspects` of neighbours.
+  /// last one if that is of the same round.
   void add(Json record);
+  /// What else there is to say of a hosted node now.
+  void report(int node, const NodeReport& report);
   /// A turn begins: next() is called for each link that takes figures, once. `clock` is the wall
   /// clock in microseconds, which makes the figures of a process that is started again newer.
   void begin_turn(gossip::Time now, std::uint64_t clock);
-  /// Records that were added go out, and to the page, now. begin_turn() calls it, less often where
-  /// the network is large.
+  /// Records that were added, and reports that have changed, go out, and to the page, now.
+  /// begin_turn() calls it, less often where the network is large.
   void close_batches(std::uint64_t clock);
   /// What to send over a link in this turn; nothing if nobody wishes for figures, or there is no
   /// news.
@@ -83,7 +81,7 @@ class FigureExchange {
   using Version = std::uint64_t;
   struct Entry {
     Version version = 0;
-    std::string text;  ///< a list of records as JSON
+    std::string text;  ///< a list of records as JSON, of which the last may be a report
   };
   /// What the other end of a link is known to have.
   struct LinkState {
@@ -91,15 +89,18 @@ class FigureExchange {
     std::map<int, std::uint64_t> wishes;  ///< by asker
     int last_sent = -1;                   ///< node of the entry that was sent last
   };
-  /// Records of a hosted node since the last turn in which its records were sent.
+  /// Records of a hosted node since the last turn in which its records were sent, and its report.
   struct Batch {
     std::uint64_t stride = 1;   ///< of logged rounds, a power of 2
     std::vector<Json> records;  ///< those of the stride, and the newest
+    Json report;                ///< null: none yet
+    bool reports = false;       ///< the report has changed since
   };
 
   std::optional<std::pair<int, Wish>> newest_wish(gossip::Time now) const;
   bool is_chosen(const Batch& batch, const Json& record) const;
   void close(int node, Batch& batch, std::uint64_t clock);
+  std::optional<std::string> entry_text(std::vector<Json> records, Json report) const;
   std::string entries_for(LinkState& link) const;
   void hear(LinkState& link, const net::FiguresFrame& frame, gossip::Time now);
   void take(LinkState& link, int node, Version version, std::string text);

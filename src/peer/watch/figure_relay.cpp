@@ -43,8 +43,8 @@ bool shares_figures(const Setup& setup) {
 FigureRelay::FigureRelay(const Setup& setup, Parts parts) : parts_(std::move(parts)) {
   if (parts_.shares) {
     FigureExchangeOptions options = exchange_options(setup, parts_);
-    options.on_suspects = [this](int node, const std::set<int>& suspects) {
-      if (std::exchange(suspects_elsewhere_[node], suspects) != suspects) shows_suspects_ = true;
+    options.on_report = [this](int node, NodeReport report) {
+      take_report(node, std::move(report));
     };
     exchange_.emplace(std::move(options));
     parts_.recorder.on_record = [this](const Json& record) { take(record); };
@@ -59,52 +59,70 @@ FigureRelay::~FigureRelay() {
 
 void FigureRelay::take(const Json& record) {
   const std::string type = record_type(record);
-  if (type == "round" || type == "server") return add(record);
-  if (type == "membership" && record.at("event") == "joined")
-    joined_.insert(record.at("peer").get<int>());
+  if (type == "round" || type == "server") return exchange_->add(record);
+  if (type == "membership") add_event(record.at("peer").get<int>(), record);
   if (parts_.view == nullptr) return;
   // The last records of the nodes precede the one of the end.
   if (type == "end") exchange_->close_batches(microseconds());
   parts_.view->add(record, parts_.hosted);
 }
 
-void FigureRelay::add(const Json& record) {
-  if (!exchange_->is_wished()) return newest_.clear();
-  Json shared = record;
-  const auto peer = shared.find("peer");
-  if (peer == shared.end()) return exchange_->add(std::move(shared));
-  const int node = peer->get<int>();
-  if (Json sent = parts_.traffic.sent_by(node); !sent.is_null())
-    shared["sent_to"] = std::move(sent);
-  if (joined_.contains(node)) shared["joined"] = true;
-  if (const auto suspects = suspects_.find(node); suspects != suspects_.end())
-    shared["suspects"] = suspects->second;
-  newest_[node] = shared;
-  exchange_->add(std::move(shared));
-}
-
-/// A node that waits for a neighbour writes no records: its last one goes out again.
-void FigureRelay::find_suspects() {
-  std::map<int, std::set<int>> suspects;
-  for (const net::LinkReport& link : parts_.network.links())
-    if (link.carries && link.suspected) suspects[link.here].insert(link.there);
-  if (suspects == suspects_) return;
-  shows_suspects_ = true;
-  suspects_.swap(suspects);
-  for (auto& [node, record] : newest_) {
-    const std::set<int>& before = suspects[node];
-    const std::set<int> now = suspects_.contains(node) ? suspects_.at(node) : std::set<int>();
-    if (now == before) continue;
-    record["suspects"] = now;
-    exchange_->add(record);
-  }
+/// Other participants are an event of every process of the network, and each shows its own.
+void FigureRelay::add_event(int node, const Json& record) {
+  const Json& event = record.at("event");
+  if (event == "joined") joined_.insert(node);
+  if (event == "participants") return;
+  Events& events = events_[node];
+  events.last = events.last == 0 ? microseconds() : events.last + 1;
+  events.kept.emplace_back(parts_.scheduler.now(), record);
+  if (events.kept.size() > NodeReport::kMostEvents) events.kept.pop_front();
 }
 
 void FigureRelay::turn() {
   timer_ = parts_.scheduler.after(kTurn, [this] { turn(); });
-  find_suspects();
-  if (exchange_) send();
+  if (parts_.view == nullptr && !(exchange_ && exchange_->is_wished())) return;
+  report();
+  if (exchange_) {
+    exchange_->begin_turn(parts_.scheduler.now(), microseconds());
+    for (const auto& [here, there] : parts_.links)
+      parts_.network.send_figures(here, there, [&, link = std::pair(here, there)] {
+        return exchange_->next(link, parts_.scheduler.now());
+      });
+  }
   if (parts_.view != nullptr) show_links();
+}
+
+/// What there is to say of the nodes of this process now.
+void FigureRelay::report() {
+  for (const int node : parts_.hosted) {
+    NodeReport& report = reports_[node] = {};
+    report.joined = joined_.contains(node);
+    report.sent_to = parts_.traffic.sent_by(node);
+    const auto found = events_.find(node);
+    if (found == events_.end()) continue;
+    auto& [last, kept] = found->second;
+    while (!kept.empty() && parts_.scheduler.now() - kept.front().first >= kEventLife)
+      kept.pop_front();
+    report.last_event = last;
+    for (const auto& [unused, record] : kept) report.events.push_back(record);
+  }
+  for (const net::LinkReport& link : parts_.network.links()) {
+    NodeReport& report = reports_[link.here];
+    if (link.carries && link.suspected) report.suspects.insert(link.there);
+    if (link.carries && !link.route.is_direct())
+      report.routes[link.there] = {net::name_of(link.route.way), link.route.relay};
+  }
+  for (const int node : parts_.hosted) {
+    if (exchange_) exchange_->report(node, reports_[node]);
+    if (parts_.view != nullptr) parts_.view->set_traffic(node, reports_[node].sent_to);
+  }
+}
+
+/// Of a node of another process.
+void FigureRelay::take_report(int node, NodeReport report) {
+  NodeReport& before = reports_[node];
+  parts_.view->add_report(node, before, report);
+  before = std::move(report);
 }
 
 void FigureRelay::show_links() {
@@ -118,22 +136,12 @@ void FigureRelay::show_links() {
   show(lost_, parts_.lost_elsewhere(), [this](int node, int neighbour, bool lost) {
     parts_.view->set_other_link(node, neighbour, lost);
   });
-  if (!std::exchange(shows_suspects_, false)) return;
   std::set<std::pair<int, int>> suspected;  // a link once: either end may suspect the other
-  for (const auto* some : {&suspects_, &suspects_elsewhere_})
-    for (const auto& [node, neighbours] : *some)
-      for (const int neighbour : neighbours) suspected.insert(std::minmax(node, neighbour));
+  for (const auto& [node, report] : reports_)
+    for (const int neighbour : report.suspects) suspected.insert(std::minmax(node, neighbour));
   show(suspected_, std::move(suspected), [this](int node, int neighbour, bool suspects) {
     parts_.view->set_suspected(node, neighbour, suspects);
   });
-}
-
-void FigureRelay::send() {
-  exchange_->begin_turn(parts_.scheduler.now(), microseconds());
-  for (const auto& [here, there] : parts_.links)
-    parts_.network.send_figures(here, there, [&, link = std::pair(here, there)] {
-      return exchange_->next(link, parts_.scheduler.now());
-    });
 }
 
 Status FigureRelay::receive(int here, int there, const net::Figures& figures) {

@@ -2,6 +2,8 @@
 // neighbours, and those of other processes and what is known of links to the page.
 #pragma once
 
+#include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <optional>
@@ -26,6 +28,9 @@ bool shares_figures(const Setup& setup);
 /// Thread: the scheduler's.
 class FigureRelay {
  public:
+  /// An event is reported to other processes for so long.
+  static constexpr gossip::Time kEventLife = std::chrono::minutes(5);
+
   struct Parts {
     gossip::Scheduler& scheduler;
     net::Network& network;
@@ -49,20 +54,24 @@ class FigureRelay {
   Status receive(int here, int there, const net::Figures& figures);
 
  private:
+  /// The events of a hosted node that are reported.
+  struct Events {
+    std::uint64_t last = 0;                               ///< NodeReport::last_event
+    std::deque<std::pair<gossip::Time, Json>> kept = {};  ///< when they came, and records
+  };
+
   void take(const Json& record);
-  void add(const Json& record);
+  void add_event(int node, const Json& record);
   void turn();
-  void find_suspects();
-  void send();
+  void report();
+  void take_report(int node, NodeReport report);
   void show_links();
 
   Parts parts_;
   std::optional<FigureExchange> exchange_;  ///< none: figures are not shared
-  std::map<int, Json> newest_;              ///< by hosted node: its newest record, as it is shared
   std::set<int> joined_;                    ///< hosted nodes that have joined a running network
-  /// By node: the neighbours that it suspects to be lost.
-  std::map<int, std::set<int>> suspects_, suspects_elsewhere_;
-  bool shows_suspects_ = false;  ///< they have changed since they were shown
+  std::map<int, Events> events_;            ///< by hosted node
+  std::map<int, NodeReport> reports_;       ///< by node, of any process: the newest one
   // As shown: links that other nodes have lost, and those of which one end suspects the other.
   std::set<std::pair<int, int>> lost_, suspected_;
   gossip::Scheduler::TimerId timer_;

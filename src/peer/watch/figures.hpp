@@ -1,6 +1,7 @@
 // The figures of a run that its page shows (peer/watch/run_view.hpp). NaN: not known.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -40,7 +41,12 @@ struct NodeFigures {
 struct Spread {
   double sum = 0, least = kNotKnown, largest = kNotKnown;
   int count = 0;
-  void add(double value);
+  void add(double value) {
+    if (!std::isfinite(value)) return;
+    sum += value, ++count;
+    if (!(least <= value)) least = value;
+    if (!(largest >= value)) largest = value;
+  }
   double mean() const { return count == 0 ? kNotKnown : sum / count; }
 };
 

@@ -1,8 +1,22 @@
 #include "peer/watch/link_history.hpp"
 
 #include <algorithm>
+#include <cstddef>
+#include <limits>
+
+#include "peer/watch/run_header.hpp"
 
 namespace gossamer::peer {
+
+const std::vector<int>& LinkHistory::neighbours(int peer) const {
+  static const std::vector<int> none;
+  return neighbours_.empty() ? none : neighbours_[static_cast<std::size_t>(peer)];
+}
+
+bool LinkHistory::is_neighbour(int peer, int other) const {
+  const std::vector<int>& all = neighbours(peer);
+  return std::ranges::find(all, other) != all.end();
+}
 
 void LinkHistory::set_lost(int from, int to, bool lost, const std::string& cause,
                            std::uint64_t version) {
@@ -26,15 +40,22 @@ void LinkHistory::set_suspected(int a, int b, bool suspected, std::uint64_t vers
 void LinkHistory::set_route(int a, int b, const std::string& route, int relay,
                             std::uint64_t version) {
   LinkFigures& link = figures_[std::minmax(a, b)];
+  if (link.route == route && link.relay == relay) return;
   link.route = route;
   link.relay = relay;
   link.changed = version;
 }
 
-void LinkHistory::set_sent(int from, int to, std::uint64_t bytes, std::uint64_t version) {
-  LinkFigures& link = figures_[std::minmax(from, to)];
-  (from < to ? link.sent_by_lower : link.sent_by_higher) = bytes;
-  link.changed = version;
+void LinkHistory::set_sent(int peer, const Json& sent, std::uint64_t version) {
+  if (!sent.is_array()) return;
+  for (const Json& one : sent) {
+    if (!is_list(one, std::numeric_limits<std::int64_t>::max()) || one.size() != 2) return;
+    const auto to = one[0].get<std::int64_t>();
+    if (to > std::numeric_limits<int>::max() || !is_neighbour(peer, static_cast<int>(to))) return;
+    LinkFigures& link = figures_[std::minmax(peer, static_cast<int>(to))];
+    std::uint64_t& bytes = peer < to ? link.sent_by_lower : link.sent_by_higher;
+    if (std::exchange(bytes, one[1].get<std::uint64_t>()) != bytes) link.changed = version;
+  }
 }
 
 std::vector<LinkHistory::Link> LinkHistory::lost_in(std::uint64_t round) const {
@@ -45,7 +66,8 @@ std::vector<LinkHistory::Link> LinkHistory::lost_in(std::uint64_t round) const {
     else lost.erase({change.from, change.to});
   }
   std::set<Link> links;
-  for (const auto& [from, to] : lost) links.insert(std::minmax(from, to));
+  for (const auto& [from, to] : lost)
+    if (may_be_edge({from, to})) links.insert(std::minmax(from, to));
   return {links.begin(), links.end()};
 }
 

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "peer/storage/json.hpp"
 #include "peer/watch/figures.hpp"
 
 namespace gossamer::peer {
@@ -21,6 +22,18 @@ class LinkHistory {
   static constexpr std::size_t kMostChanges = 65536;
   using Link = std::pair<int, int>;
 
+  /// Which links the run has: the neighbours of each peer, in both directions; empty if edges are
+  /// not known.
+  void set_edges(std::vector<std::vector<int>> neighbours) { neighbours_ = std::move(neighbours); }
+  bool knows_edges() const { return !neighbours_.empty(); }
+  /// None if edges are not known.
+  const std::vector<int>& neighbours(int peer) const;
+  bool is_neighbour(int peer, int other) const;
+  /// Whether the graph has a link, as far as its edges are known.
+  bool may_be_edge(const Link& link) const {
+    return !knows_edges() || is_neighbour(link.first, link.second);
+  }
+
   /// In round `round`, `from` lost its link to `to`, or the link took effect again.
   void add_change(std::uint64_t round, int from, int to, bool lost) {
     if (changes_.size() < kMostChanges) changes_.push_back({round, from, to, lost});
@@ -31,13 +44,14 @@ class LinkHistory {
   void set_suspected(int a, int b, bool suspected, std::uint64_t version);
   /// Which way the connection goes; `relay`: of LinkFigures.
   void set_route(int a, int b, const std::string& route, int relay, std::uint64_t version);
-  /// Bytes that `from` has sent to `to` so far.
-  void set_sent(int from, int to, std::uint64_t bytes, std::uint64_t version);
+  /// Bytes that `peer` has sent to its neighbours so far (LinkTraffic::sent_by). The list may come
+  /// from another process, and be anything.
+  void set_sent(int peer, const Json& sent, std::uint64_t version);
 
   /// Whether `from` has lost its link to `to`.
   bool has_lost(int from, int to) const { return lost_.contains({from, to}); }
   bool any_lost() const { return !lost_.empty(); }
-  /// The links that were lost in a round, as (lower, higher) end, ascending.
+  /// The links of the graph that were lost in a round, as (lower, higher) end, ascending.
   std::vector<Link> lost_in(std::uint64_t round) const;
   /// By (lower, higher) end, of each link that had any news.
   const std::map<Link, LinkFigures>& figures() const { return figures_; }
@@ -49,6 +63,7 @@ class LinkHistory {
     bool lost = false;
   };
 
+  std::vector<std::vector<int>> neighbours_;
   std::map<Link, LinkFigures> figures_;
   std::set<Link> lost_;          ///< (the peer that lost the link, the other end)
   std::vector<Change> changes_;  ///< those of one end are in order

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
+#include <cstddef>
 
 #include "base/id_list.hpp"
 #include "peer/log/log_records.hpp"
@@ -12,13 +12,6 @@
 #include "peer/watch/run_header.hpp"
 
 namespace gossamer::peer {
-
-void Spread::add(double value) {
-  if (!std::isfinite(value)) return;
-  sum += value, ++count;
-  if (!(least <= value)) least = value;
-  if (!(largest >= value)) largest = value;
-}
 
 RunView::RunView(RunViewOptions options)
     : options_(std::move(options)), predicted_(std::make_shared<const Json>(options_.predicted)) {
@@ -32,11 +25,12 @@ void RunView::reset() {
   began_ = rounds_changed_ = ++version_;
   run_ = nullptr;
   end_ = Json();
-  honest_.clear(), neighbours_.clear(), nodes_.clear();
+  honest_.clear(), nodes_.clear();
   present_.round = 0;
   rounds_ = {};
   links_ = {};
-  events_.clear(), running_.clear();
+  events_ = {};
+  running_.clear();
 }
 
 Status RunView::begin(const Json& header) {
@@ -54,7 +48,7 @@ Status RunView::begin(const Json& header) {
     // A client that has asked before has nothing of this run.
     began_ = rounds_changed_ = version_;
     peers_ = header.at("peers").get<int>();
-    neighbours_ = neighbours_of(*run_, peers_);
+    links_.set_edges(neighbours_of(*run_, peers_));
     honest_ = honest_of(*run_, peers_);
     present_.participants = participants_of(*run_, peers_);
     nodes_.resize(static_cast<std::size_t>(peers_ + header.at("servers").get<int>()));
@@ -76,7 +70,6 @@ void RunView::add(const Json& record, const std::vector<int>& hosted) {
     const int peer = record["peer"].get<int>();
     add_node(record, peer);
     if (peer < peers_) add_to_round(record, peer);
-    if (const auto sent = record.find("sent_to"); sent != record.end()) add_traffic(peer, *sent);
   } else if (type == "server") {
     add_node(record, record["server"].get<int>());
   } else if (type == "network") {
@@ -106,10 +99,9 @@ void RunView::add_node(const Json& record, int node) {
   const bool trained = trains(node);
   if (figures.state != NodeStatus::joined && figures.state != NodeStatus::lost &&
       figures.state != NodeStatus::absent)
-    figures.state =
-        record.value("joined", Json()) == true ? NodeStatus::joined : NodeStatus::training;
-  if (!trained && node < peers_ && links_.any_lost() && !neighbours_.empty())
-    for (const int peer : neighbours_[static_cast<std::size_t>(node)]) update_state(peer);
+    figures.state = NodeStatus::training;
+  if (!trained && node < peers_ && links_.any_lost())
+    for (const int peer : links_.neighbours(node)) update_state(peer);
 }
 
 RoundHistory::Round* RunView::kept_round(std::uint64_t round) {
@@ -145,25 +137,7 @@ void RunView::add_to_round(const Json& record, int node) {
 void RunView::set_traffic(int peer, const Json& sent) {
   const std::lock_guard lock(mutex_);
   if (run_ == nullptr) return;
-  ++version_;
-  add_traffic(peer, sent);
-}
-
-/// `sent` may come from another process, and be anything.
-void RunView::add_traffic(int peer, const Json& sent) {
-  if (!sent.is_array() || peer >= peers_) return;
-  for (const Json& one : sent) {
-    if (!is_list(one, std::numeric_limits<std::int64_t>::max()) || one.size() != 2) return;
-    const auto to = one[0].get<std::int64_t>();
-    if (to >= peers_ || to == peer || !is_neighbour(peer, static_cast<int>(to))) return;
-    links_.set_sent(peer, static_cast<int>(to), one[1].get<std::uint64_t>(), version_);
-  }
-}
-
-bool RunView::is_neighbour(int peer, int other) const {
-  if (neighbours_.empty()) return false;
-  const std::vector<int>& all = neighbours_[static_cast<std::size_t>(peer)];
-  return std::ranges::find(all, other) != all.end();
+  if (peer < peers_) links_.set_sent(peer, sent, ++version_);
 }
 
 void RunView::add_sketch(RoundHistory::Round& kept, const std::string& text, int peer) {
@@ -213,22 +187,10 @@ void RunView::add_network(const Json& record) {
   set_distances(*kept, distances);
 }
 
-void RunView::add_event(EventLine line) {
-  line.changed = version_;
-  // Logs are read one after the other.
-  const auto later = std::ranges::upper_bound(events_, line.seconds, {}, &EventLine::seconds);
-  events_.insert(later, std::move(line));
-  if (events_.size() > kMostEvents) events_.pop_front();
-}
-
 void RunView::add_membership(const Json& record) {
   const int peer = record["peer"].get<int>();
   const auto event = record["event"].get<std::string>();
-  add_event({.seconds = number(record, "seconds"),
-             .round = count(record, "round"),
-             .peer = peer,
-             .event = event,
-             .text = event_text(record)});
+  events_.add(record, version_);
   if (event == "joined") {
     nodes_.at(static_cast<std::size_t>(peer)).state = NodeStatus::joined;
     nodes_[static_cast<std::size_t>(peer)].changed = version_;
@@ -264,7 +226,7 @@ void RunView::set_participants(const Json& record) {
   Json run = *run_;
   run["topology"]["edge_list"] = edges;
   run_ = std::make_shared<const Json>(checked_header(std::move(run)));
-  neighbours_ = neighbours_of(*run_, peers_);
+  links_.set_edges(neighbours_of(*run_, peers_));
   began_ = rounds_changed_ = version_;  // clients draw the graph anew
 }
 
@@ -291,16 +253,44 @@ void RunView::set_other_link(int end, int neighbour, bool lost) {
   set_link(end, neighbour, lost, "");
 }
 
+/// As far as the edges are known; where they are not, it is one if an end is here.
+bool RunView::is_link(int a, int b) const {
+  const auto is_here = [here = options_.served_by](int each) {
+    return here && std::ranges::binary_search(*here, each);
+  };
+  return std::max(a, b) < peers_ && (present_.participants.is_open() || links_.is_neighbour(a, b) ||
+                                     (!links_.knows_edges() && (is_here(a) || is_here(b))));
+}
+
+// The losses of links come another way (set_other_link).
+void RunView::add_report(int node, const NodeReport& before, const NodeReport& report) {
+  const std::lock_guard lock(mutex_);
+  if (run_ == nullptr || node >= static_cast<int>(nodes_.size())) return;
+  ++version_;
+  NodeFigures& figures = nodes_[static_cast<std::size_t>(node)];
+  if (report.joined && figures.state == NodeStatus::training)
+    figures.state = NodeStatus::joined, figures.changed = version_;
+  if (node < peers_) links_.set_sent(node, report.sent_to, version_);
+  for (const auto& [neighbour, unused] : before.routes)
+    if (!report.routes.contains(neighbour) && is_link(node, neighbour))
+      links_.set_route(node, neighbour, "direct", -1, version_);
+  for (const auto& [neighbour, route] : report.routes)
+    if (is_link(node, neighbour))
+      links_.set_route(node, neighbour, route.way, route.relay, version_);
+  // The last of its events is that with the number last_event.
+  const std::uint64_t missed = report.last_event - std::min(before.last_event, report.last_event);
+  const auto shown = std::min<std::uint64_t>(missed, report.events.size());
+  for (auto event = report.events.end() - static_cast<std::ptrdiff_t>(shown);
+       event != report.events.end(); ++event)
+    events_.add(*event, version_);
+}
+
 // The suspicion may be that of another process, and name any nodes.
 void RunView::set_suspected(int node, int neighbour, bool suspected) {
   const std::lock_guard lock(mutex_);
   if (run_ == nullptr || std::max(node, neighbour) >= peers_) return;
-  const auto is_here = [here = options_.served_by](int each) {
-    return here && std::ranges::binary_search(*here, each);
-  };
-  const bool is_link = present_.participants.is_open() || is_neighbour(node, neighbour) ||
-                       (neighbours_.empty() && (is_here(node) || is_here(neighbour)));
-  if (!suspected || is_link) links_.set_suspected(node, neighbour, suspected, ++version_);
+  if (!suspected || is_link(node, neighbour))
+    links_.set_suspected(node, neighbour, suspected, ++version_);
 }
 
 void RunView::set_link(int from, int to, bool lost, const std::string& cause) {
@@ -321,9 +311,8 @@ void RunView::update_state(int node) {
       figures.state == NodeStatus::absent)
     return;
   int witnesses = 0, losses = 0;
-  if (!neighbours_.empty())
-    for (const int peer : neighbours_[index])
-      if (trains(peer)) ++witnesses, losses += links_.has_lost(peer, node) ? 1 : 0;
+  for (const int peer : links_.neighbours(node))
+    if (trains(peer)) ++witnesses, losses += links_.has_lost(peer, node) ? 1 : 0;
   const bool is_lost = witnesses > 0 && losses == witnesses;
   if (is_lost == (figures.state == NodeStatus::lost)) return;
   const bool served = running_.contains(node);
@@ -342,11 +331,12 @@ void RunView::add_end(const Json& record, const std::vector<int>& hosted) {
     figures.changed = version_;
     running_.erase(node);
   }
-  add_event({.seconds = number(record, "seconds"),
-             .round = count(record, "rounds"),
-             .peer = hosted.front(),
-             .event = "ended",
-             .text = message.empty() ? reason : reason + ": " + message});
+  events_.add({.changed = version_,
+               .seconds = number(record, "seconds"),
+               .round = count(record, "rounds"),
+               .peer = hosted.front(),
+               .event = "ended",
+               .text = message.empty() ? reason : reason + ": " + message});
   // A run has finished only if all of its processes have.
   const auto rank = [](const Json& end) {
     return std::pair(end["reason"] != "finished" && end["reason"] != kLeft, number(end, "seconds"));
@@ -373,9 +363,8 @@ ViewSnapshot RunView::after(std::uint64_t version) const {
     if (is_new(kept.figures)) snapshot.rounds.push_back(kept.figures);
   // In an open run every peer has a link to every other one, and few of them are on the graph.
   for (const auto& [link, figures] : links_.figures())
-    if (is_new(figures) && (neighbours_.empty() || is_neighbour(link.first, link.second)))
-      snapshot.links.emplace_back(link, figures);
-  for (const EventLine& event : events_)
+    if (is_new(figures) && links_.may_be_edge(link)) snapshot.links.emplace_back(link, figures);
+  for (const EventLine& event : events_.newest())
     if (is_new(event)) snapshot.events.push_back(event);
   if (running_.empty()) snapshot.end = end_;
   if (rounds_changed_ > version || version == 0) {
@@ -389,11 +378,7 @@ std::optional<ReplayedRound> RunView::round(std::uint64_t round) const {
   const std::lock_guard lock(mutex_);
   const auto found = rounds_.kept().find(round);
   if (found == rounds_.kept().end()) return {};
-  auto lost = links_.lost_in(round);
-  std::erase_if(lost, [this](const auto& link) {
-    return !neighbours_.empty() && !is_neighbour(link.first, link.second);
-  });
-  return ReplayedRound{found->second.peers, std::move(lost)};
+  return ReplayedRound{found->second.peers, links_.lost_in(round)};
 }
 
 }  // namespace gossamer::peer

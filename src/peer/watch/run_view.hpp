@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -16,8 +15,10 @@
 
 #include "base/result.hpp"
 #include "peer/storage/json.hpp"
+#include "peer/watch/event_history.hpp"
 #include "peer/watch/figures.hpp"
 #include "peer/watch/link_history.hpp"
+#include "peer/watch/node_report.hpp"
 #include "peer/watch/round_history.hpp"
 
 namespace gossamer::peer {
@@ -50,8 +51,6 @@ struct RunViewOptions {
 /// Thread: any.
 class RunView {
  public:
-  /// How many lines of events are kept.
-  static constexpr std::size_t kMostEvents = 200;
   explicit RunView(RunViewOptions options = {});
 
   /// Forgets all records: they are added anew.
@@ -66,6 +65,9 @@ class RunView {
   void set_other_link(int end, int neighbour, bool lost);
   /// What a peer has sent over its links so far (LinkTraffic::sent_by).
   void set_traffic(int peer, const Json& sent);
+  /// What another process says of a node, and what it said before: its events that are new are
+  /// shown. The process may be hostile.
+  void add_report(int node, const NodeReport& before, const NodeReport& report);
   /// One of two neighbours suspects that the other is lost, or does no longer. Without effect for
   /// peers that have no link; where the edges are not known, for links of other processes.
   void set_suspected(int node, int neighbour, bool suspected);
@@ -79,7 +81,6 @@ class RunView {
  private:
   void add_node(const Json& record, int node);
   void add_to_round(const Json& record, int node);
-  void add_traffic(int peer, const Json& sent);
   void add_network(const Json& record);
   void add_membership(const Json& record);
   void set_participants(const Json& record);
@@ -87,11 +88,10 @@ class RunView {
   void add_end(const Json& record, const std::vector<int>& hosted);
   void add_sketch(RoundHistory::Round& kept, const std::string& text, int peer);
   void set_distances(RoundHistory::Round& kept, const std::vector<double>& distances);
-  void add_event(EventLine line);
+  bool is_link(int a, int b) const;
   void set_link(int from, int to, bool lost, const std::string& cause);
   void update_state(int node);
   bool trains(int node) const;
-  bool is_neighbour(int peer, int other) const;
   RoundHistory::Round* kept_round(std::uint64_t round);
 
   const RunViewOptions options_;
@@ -108,12 +108,11 @@ class RunView {
     topology::Participants participants{1};
     std::uint64_t round = 0;  ///< the newest of all nodes
   } present_;
-  std::vector<std::vector<int>> neighbours_;  ///< by peer; empty where edges are not known
-  std::vector<NodeFigures> nodes_;            ///< peers, then servers
+  std::vector<NodeFigures> nodes_;  ///< peers, then servers
   RoundHistory rounds_;
   std::uint64_t rounds_changed_ = 0;  ///< version of the last change of which rounds are kept
   LinkHistory links_;
-  std::deque<EventLine> events_;
+  EventHistory events_;
   std::set<int> running_;  ///< nodes of processes whose log has no end record
   Json end_;
 };

@@ -36,8 +36,8 @@ struct Path {
       options.wishes = pages.contains(node);
       options.on_record = [&records = shown[static_cast<std::size_t>(node)]](
                               int of, const Json& record) { records.emplace_back(of, record); };
-      options.on_suspects = [&known = suspects[node]](int of, const std::set<int>& neighbours) {
-        known[of] = neighbours;
+      options.on_report = [&known = reports[node]](int of, NodeReport report) {
+        known[of] = std::move(report);
       };
       processes.push_back(std::make_unique<FigureExchange>(std::move(options)));
     }
@@ -74,7 +74,7 @@ struct Path {
 
   std::vector<std::unique_ptr<FigureExchange>> processes;
   std::vector<std::vector<std::pair<int, Json>>> shown;
-  std::map<int, std::map<int, std::set<int>>> suspects;  ///< by page and node
+  std::map<int, std::map<int, NodeReport>> reports;  ///< by page and node
   gossip::Time now{0};
   std::uint64_t clock = 1'000'000'000;
   int frames = 0;
@@ -108,37 +108,45 @@ TEST_CASE("Records of every node reach a page over other processes, one link a t
     CHECK(path.shown[static_cast<std::size_t>(node)].empty());
 }
 
-TEST_CASE(
-    "A node that writes no records says which neighbours it suspects, and that shows no round "
-    "again") {
+TEST_CASE("A node's report goes out when it changes, with records and without") {
   Path path({0});
   for (int turn = 0; turn < kNodes; ++turn) path.turn();
-  Json record = record_of(2, 6, 1.5);
-  const auto suspects_after = [&](const Json& suspects) {
-    record["suspects"] = suspects;
-    path.at(2).add(record);
+  NodeReport report;
+  const auto shown_after = [&](const NodeReport& now) {
+    path.at(2).report(2, now);
     for (int turn = 0; turn < kNodes; ++turn) path.turn();
-    CHECK(path.rounds(0, 2) == std::set<std::uint64_t>{6});  // once
-    return path.suspects[0][2];
+    return path.reports[0][2];
   };
-  path.at(2).add(record);
-  CHECK(suspects_after({3}) == std::set{3});  // in one turn with the record before
-  CHECK(suspects_after({1, 3}) == std::set{1, 3});
-  CHECK(suspects_after(Json::array()).empty());
-  // What a member may say instead.
-  CHECK(suspects_after({3, -1, 4, 1.5, "1", true, ~std::uint64_t{0}, Json::array({1})}) ==
-        std::set{3});
-  for (const Json& nonsense : {Json(3), Json("3"), Json({{"3", 1}})}) {
-    CHECK(suspects_after({3}) == std::set{3});
-    CHECK(suspects_after(nonsense).empty());
-  }
-  // The process with the page knows of its own links without it.
-  path.at(0).add(record_of(0, 7, 1));
+  report.suspects = {3};
+  CHECK(shown_after(report) == report);  // before any record
+  path.at(2).add(record_of(2, 6, 1.5));
+  report.suspects = {1, 3}, report.joined = true;
+  CHECK(shown_after(report) == report);
+  CHECK(path.rounds(0, 2) == std::set<std::uint64_t>{6});
+  const int frames = path.frames;
+  path.at(2).report(2, report);
   path.turn();
-  path.at(0).add(record_of(0, 7, 1));
+  CHECK(path.frames - frames <= 2 * (kNodes - 1));  // the wish alone
+  CHECK(shown_after({}) == NodeReport());
+  CHECK(path.rounds(0, 2) == std::set<std::uint64_t>{6});  // once
+  // The process with the page knows its own nodes without reports.
+  path.at(0).report(0, report);
   path.turn();
-  CHECK(path.rounds(0, 0) == std::set<std::uint64_t>{7});
-  CHECK_FALSE(path.suspects[0].contains(0));
+  CHECK_FALSE(path.reports[0].contains(0));
+}
+
+TEST_CASE("A report that is too long goes without its events") {
+  Path path({0}, 2);
+  path.turn();
+  NodeReport report;
+  report.last_event = 9, report.joined = true;
+  report.events = {link_of(1, 0, true, std::string(FigureExchange::entry_limit(2), 'A'))};
+  path.at(1).add(record_of(1, 6, 1));
+  path.at(1).report(1, report);
+  path.turn(), path.turn();
+  CHECK(path.rounds(0, 1) == std::set<std::uint64_t>{6});
+  report.events.clear();
+  CHECK(path.reports[0][1] == report);
 }
 
 TEST_CASE("Of the last rounds of a run, which each have a record, some are chosen too") {
@@ -280,8 +288,10 @@ TEST_CASE("What is no record of its node is not shown, and costs its forwarder n
   Json many = Json::array();
   for (std::uint64_t round = 0; round <= FigureExchange::kMostRecords; ++round)
     many.push_back(record_of(2, round, 1));
+  many.push_back(record_of(NodeReport()));
   CHECK(send(2, text_of(many)));
   CHECK(path.shown[0].empty());
+  CHECK(path.reports[0].empty());
   CHECK(
       send(2, text_of(Json::array({record_of(2, 4, 1), record_of(2, 4, 2), record_of(2, 3, 1)}))));
   CHECK(path.rounds(0, 2) == std::set<std::uint64_t>{4});  // each round once, and none again

@@ -106,7 +106,7 @@ TEST_CASE(
     }
   }
   const auto events = view.after(0).events;
-  CHECK(events.size() == RunView::kMostEvents);
+  CHECK(events.size() == EventHistory::kMost);
   CHECK(std::ranges::is_sorted(events, {}, &EventLine::seconds));
   CHECK(events.back().seconds == 1492);
 }

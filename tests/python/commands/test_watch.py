@@ -152,6 +152,10 @@ def lost_links(state: dict[str, Any]) -> list[tuple[int, int]]:
     return [(a, b) for a, b, what in ends if what == "lost"]
 
 
+def events_of(state: dict[str, Any]) -> list[tuple[int, str]]:
+    return list(zip(state["events"]["peer"], state["events"]["event"], strict=True))
+
+
 def url_of_process(process: Any) -> str:
     return str(wait_until(lambda: process.stderr, lambda: URL.search(process.stderr))[0])
 
@@ -202,11 +206,18 @@ def test_suspicions_of_any_process_are_shown(network: NetworkFactory) -> None:
     ] == [(2, 3)]
     net.processes[3].process.send_signal(signal.SIGCONT)
     state_when(url, lambda state: "suspected" not in state["links"]["state"])
-    # A peer that joins later is shown as such everywhere.
+    # A peer that joins later is shown as such everywhere, and so is what others observe of it.
     net.processes[3].process.kill()
     state_when(url, lambda state: state["nodes"]["state"][3] == "lost")
     net.start("3", resume="auto")
     state_when(url, lambda state: state["nodes"]["state"][3] == "joined")
+    seen = [(2, "link_lost"), (2, "link_restored"), (3, "joined")]
+    state_when(url, lambda state: set(seen) <= set(events_of(state)))
+    for _ in range(3):  # more reports
+        before = json_of(url + "state")["nodes"]["round"][2]
+        state = state_when(url, lambda state, before=before: state["nodes"]["round"][2] > before)
+    events = events_of(state)
+    assert [events.count(event) for event in seen] == [1, 1, 1]
 
 
 def test_figures_are_shared_only_where_that_is_allowed(network: NetworkFactory) -> None:

@@ -1,0 +1,31 @@
+// The newest events of a run as its page lists them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+
+#include "peer/storage/json.hpp"
+#include "peer/watch/figures.hpp"
+
+namespace gossamer::peer {
+
+/// Thread: one at a time.
+class EventHistory {
+ public:
+  /// How many lines are kept.
+  static constexpr std::size_t kMost = 200;
+
+  /// `line.changed`: the version of the view.
+  void add(EventLine line);
+  /// A membership record that was checked (peer/log/log_records.hpp).
+  void add(const Json& record, std::uint64_t version);
+
+  /// In the order of their seconds.
+  const std::deque<EventLine>& newest() const { return lines_; }
+
+ private:
+  std::deque<EventLine> lines_;
+};
+
+}  // namespace gossamer::peer
