@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
@@ -176,8 +177,16 @@ Result<std::optional<SavedRound>> read_round(
     if (found == parts[part].manifests.end()) return std::optional<SavedRound>();
     GOSSAMER_TRY(auto read,
                  read_part(setup, static_cast<int>(part), round, found->second, on_message));
-    if (!std::ranges::all_of(nodes, [&](int node) { return read.contains(node); }))
+    std::vector<int> missing;
+    std::ranges::copy_if(nodes, std::back_inserter(missing),
+                         [&](int node) { return !read.contains(node); });
+    if (!missing.empty()) {
+      on_message(
+          fmt::format("skipped round {}: the workers of part {} have no checkpoint of it of "
+                      "replica {}",
+                      round, part, fmt::join(missing, ", ")));
       return std::optional<SavedRound>();
+    }
     saved.push_back(std::move(read));
   }
   return std::optional(std::move(saved));
