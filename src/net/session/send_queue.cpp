@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/check.hpp"
+#include "base/hash.hpp"
 
 namespace gossamer::net {
 
@@ -52,7 +53,7 @@ void SendQueue::push_first(const FrameHeader& header) {
 /// A frame is hashed when it is first gathered, just before the kernel reads the same bytes.
 void SendQueue::Outgoing::encode(HashMemo& hashes) {
   if (std::exchange(encoded, true)) return;
-  encode_header(header, hashes.hash(payload(), leased_at), bytes);
+  encode_header(header, may_copy() ? hashes.hash(payload(), leased_at) : hash64(payload()), bytes);
 }
 
 std::span<const Area> SendQueue::gather() {
@@ -164,7 +165,7 @@ void SendQueue::drop(bool keep_begun) {
 void SendQueue::release(Frames& frames) {
   for (const Outgoing& frame : frames) {
     if (frame.copy != nullptr) copied_bytes_ -= frame.header.payload_bytes;
-    else hashes_.release(frame.payload());
+    if (frame.may_copy()) hashes_.release(frame.payload());
     if (frame.header.control() != nullptr) --control_frames_;
   }
   frames.clear();

@@ -111,7 +111,8 @@ class SendQueue {
       return header.data() != nullptr && copy == nullptr && !chunk.values.empty();
     }
     bool is_small() const;
-    /// Fills `bytes`, once.
+    /// Fills `bytes`, once. The memo is for leased values only: the memory of a text may be that of
+    /// an earlier one.
     void encode(HashMemo& hashes);
   };
   static_assert(sizeof(Outgoing) <= 336, "docs/WIRE.md counts the memory of a session");
