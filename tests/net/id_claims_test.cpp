@@ -258,3 +258,50 @@ TEST_CASE("made-up claims fill no memory") {
     REQUIRE(claims.size() < 100);
   }
 }
+
+TEST_CASE("newcomers of an open run that start at once claim ids of their own") {
+  for (unsigned seed = 0; seed < 2000; ++seed) {
+    CAPTURE(seed);
+    std::mt19937 random(seed);
+    constexpr int n = 8, first = 4;
+    const auto options = [](std::uint64_t process) {
+      AddressBookOptions options = options_of(process, n);
+      options.first = {0, 1, 2, 3};
+      return options;
+    };
+    std::vector<AddressBook> books;
+    for (int peer = 0; peer < first; ++peer) {
+      books.emplace_back(options(1 + random()));
+      books.back().host({peer});
+      books.back().listen_at(address_of(books.back().options().process));
+    }
+    for (int i = 0; i < 4 * first; ++i)
+      if (const std::size_t a = random() % first, b = random() % first; a != b)
+        exchange(books[a], books[b]);
+    for (int k = first; k < n; ++k) {
+      books.emplace_back(options(1 + random()));
+      books.back().listen_at(address_of(books.back().options().process));
+    }
+    std::vector<bool> informed(n, false);
+    std::set<int> ids;
+    std::vector<bool> settled(n, false);
+    for (int step = 0; ids.size() < n - first; ++step) {
+      REQUIRE(step < 20000);
+      const std::size_t a = random() % n;
+      std::size_t b = random() % n;
+      if (a == b) continue;
+      if (!informed[a]) b = 0;
+      if (!informed[b] && b >= first) continue;
+      exchange(books[a], books[b]);
+      for (const std::size_t i : {a, b}) {
+        if (i < first) continue;
+        informed[i] = true;
+        books[i].claim();
+        if (settled[i] || !agrees(books[i])) continue;
+        books[i].settle();
+        settled[i] = true;
+        REQUIRE(ids.insert(*books[i].own().begin()).second);
+      }
+    }
+  }
+}

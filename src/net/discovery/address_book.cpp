@@ -70,6 +70,7 @@ void AddressBook::host(const std::vector<int>& peers) {
 void AddressBook::claim() {
   claims_ = true;
   draw_id();
+  state_view();
 }
 
 void AddressBook::settle() {
