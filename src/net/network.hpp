@@ -53,6 +53,12 @@ struct LaterPeers {
 /// "peer 3"
 std::string peer_name(int peer);
 
+/// What messages to people call a peer, and whether they say in which round it was lost.
+struct PeerWords {
+  std::function<std::string(int)> name_of = peer_name;
+  bool counts_rounds = true;
+};
+
 /// Memory that a network shares with what uses it, which outlives it.
 struct NetworkMemory {
   /// That chunks are read into.
@@ -78,10 +84,7 @@ struct NetworkSetup {
   /// After so long without a connection to a partner, other ways to it are looked for.
   gossip::Time detour_patience = std::chrono::seconds(3);
   NetworkMemory memory = {};
-  /// What messages call the peer of an id.
-  std::function<std::string(int)> name_of = peer_name;
-  /// Whether messages to people say in which round a peer was lost.
-  bool counts_rounds = true;
+  PeerWords words = {};
   /// Lines for people: missing peers, rejected connections.
   std::function<void(const std::string&)> message = [](const std::string&) {};
   /// A link is lost, after join() and all_gather(). Returns whether the run goes on without it.

@@ -129,7 +129,7 @@ ConnectorOptions ConnectionManager::connector_options(const Edge& edge, gossip::
   ConnectorOptions options;
   options.hello = {HandshakeResult::accepted, edge.local, edge.remote,
                    milliseconds(state_.failure_timeout), state_.setup.identity};
-  options.name = state_.setup.name_of(edge.remote);
+  options.name = state_.setup.words.name_of(edge.remote);
   options.authenticator = state_.authenticator.get();
   options.running = [this] { return join_.running(); };
   options.deadline = exchange_deadline(state_.setup.options);
@@ -309,7 +309,7 @@ void ConnectionManager::report_duplicate(Edge& edge) {
   state_.setup.message(
       fmt::format("another process connects as {}, although the connected one is alive, and "
                   "must wait; was it started twice?",
-                  state_.setup.name_of(edge.remote)));
+                  state_.setup.words.name_of(edge.remote)));
 }
 
 // Sessions.
@@ -352,7 +352,7 @@ std::string ConnectionManager::name_of(const Edge& edge, const Connection& conne
   } else if (address.empty()) {
     address = connection.socket->remote();
   }
-  const std::string name = state_.setup.name_of(edge.remote);
+  const std::string name = state_.setup.words.name_of(edge.remote);
   return address.empty() ? name : fmt::format("{} ({})", name, address);
 }
 
@@ -365,7 +365,7 @@ SessionOptions ConnectionManager::session_options(Edge& edge, const Hello& hello
   const gossip::Time theirs = std::max<gossip::Time>(hello.failure_timeout, kShortestTimeout);
   options.heartbeat = std::min(state_.failure_timeout, theirs) / kHeartbeatsPerTimeout;
   options.hold_data = !join_.chunks_released();
-  options.counts_rounds = state_.setup.counts_rounds;
+  options.counts_rounds = state_.setup.words.counts_rounds;
   options.hashes = &state_.hashes;
   options.chunk_memory = state_.setup.memory.chunks;
   options.reconnect = [this, &edge](gossip::Time pause) { reconnect(edge, pause); };

@@ -54,10 +54,10 @@ Status JoinPhase::outcome(bool timed_out) {
   // Other processes that wait for the same peers need not wait longer: they stop with this error
   // too.
   shutdown_.end_run(
-      {ErrorKind::join_timeout,
-       fmt::format("after {:.3g} s (net.join_timeout) {} misses {}",
-                   state_.setup.options.join_timeout,
-                   state_.setup.name_of(state_.setup.hosted.front()), fmt::join(missing(), "; "))});
+      {ErrorKind::join_timeout, fmt::format("after {:.3g} s (net.join_timeout) {} misses {}",
+                                            state_.setup.options.join_timeout,
+                                            state_.setup.words.name_of(state_.setup.hosted.front()),
+                                            fmt::join(missing(), "; "))});
   return *run.error;
 }
 
@@ -124,7 +124,7 @@ std::vector<std::string> JoinPhase::missing() const {
     if (address.empty()) address = state_.configured_address(edge.remote);
     std::string why = edge.remote_attempt.empty() ? "has not connected yet" : edge.remote_attempt;
     if (edge.connector) why = edge.connector->failure();
-    const std::string name = state_.setup.name_of(edge.remote);
+    const std::string name = state_.setup.words.name_of(edge.remote);
     std::string line = address.empty() ? fmt::format("{}: {}", name, why)
                                        : fmt::format("{} ({}): {}", name, address, why);
     if (std::ranges::find(lines, line) == lines.end()) lines.push_back(std::move(line));

@@ -141,8 +141,8 @@ Result<net::NetworkSetup> ReplicaNetwork::network_setup() {
   network.message = [this](const std::string& line) {
     request_.message(fmt::format("workers of replica {}: {}", request_.worker.replica, line));
   };
-  network.counts_rounds = false;  // its messages are of steps, and all have one round
-  network.name_of = [replica = request_.worker.replica](int part) {
+  network.words.counts_rounds = false;  // its messages are of steps, and all have one round
+  network.words.name_of = [replica = request_.worker.replica](int part) {
     return "worker " + WorkerPlace{replica, part}.name();
   };
   network.fault = [this](const Error& error) { lose(error); };

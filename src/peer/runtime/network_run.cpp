@@ -111,7 +111,7 @@ net::NetworkSetup NetworkRun::network_setup() {
   }
   network.memory.rows = shared_memory_;
   network.message = request_.message;
-  network.name_of = request_.name_of;
+  network.words.name_of = request_.name_of;
   network.fault = [this](const Error& error) { host_->fail(error); };
   network.on_link_lost = [this](int here, int there, const Error& why) {
     if (setup_.tolerates_peer_loss())
