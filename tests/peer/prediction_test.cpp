@@ -310,7 +310,11 @@ TEST_CASE("a step that a lazy W would make much larger is warned of") {
         "the lowest eigenvalue of W is -0.600, so 'gradient_tracking' is stable for steps up to "
         "0.08 / L only, where L is the largest curvature of the loss; topology.lazy = true allows "
         "0.72 / L");
-  CHECK(stable_step_warning(set_up(torus)).empty());  // 1.07 / L, and 2 / L if lazy
+  const std::string atc = stable_step_warning(set_up(torus));
+  CHECK(atc.find("steps up to 1.07 / L only") != std::string::npos);
+  CHECK(atc.ends_with("topology.lazy = true allows 2 / L"));
+  const Overrides grid = tracking + Overrides{"topology.kind=grid"};
+  CHECK(stable_step_warning(set_up(grid)).empty());  // 1.89 / L, and 2 / L if lazy
   CHECK(stable_step(set_up(torus))->largest == doctest::Approx(0.64 / 0.6));
   CHECK(stable_step_warning(set_up(tracking + Overrides{"topology.kind=ring"})).empty());
   CHECK(stable_step_warning(set_up(torus + Overrides{"topology.lazy=true"})).empty());

@@ -7,6 +7,12 @@
 #include "topology/spectrum.hpp"
 
 namespace gossamer::peer {
+namespace {
+
+/// A 4 × 4 torus under gradient tracking is worth it (1.9), and no ring is.
+constexpr double kWorthALazyMatrix = 1.5;
+
+}  // namespace
 
 std::optional<StableStep> stable_step(const Setup& setup) {
   const Config& config = setup.config;
@@ -32,10 +38,10 @@ std::string stable_step_warning(const Setup& setup) {
   const gossip::Algorithm& algorithm = *setup.algorithm;
   if (algorithm.largest_stable_step(-1) == algorithm.largest_stable_step(1)) return "";
   const auto step = stable_step(setup);
-  if (!step || step->largest_if_lazy < 2 * step->largest) return "";
+  if (!step || step->largest_if_lazy < kWorthALazyMatrix * step->largest) return "";
   return fmt::format(
-      "the lowest eigenvalue of W is {:.3f}, so '{}' is stable for steps up to {:.2g} / L only, "
-      "where L is the largest curvature of the loss; topology.lazy = true allows {:.2g} / L",
+      "the lowest eigenvalue of W is {:.3f}, so '{}' is stable for steps up to {:.3g} / L only, "
+      "where L is the largest curvature of the loss; topology.lazy = true allows {:.3g} / L",
       step->lowest_eigenvalue, setup.config.algorithm.kind, step->largest, step->largest_if_lazy);
 }
 

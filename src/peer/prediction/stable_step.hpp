@@ -21,7 +21,8 @@ struct StableStep {
 /// (gossip::Algorithm::largest_stable_step).
 std::optional<StableStep> stable_step(const Setup& setup);
 
-/// A sentence where topology.lazy = true would allow steps at least twice as large; else empty.
+/// A sentence where topology.lazy = true would allow steps at least 1.5 times as large; else
+/// empty.
 std::string stable_step_warning(const Setup& setup);
 
 }  // namespace gossamer::peer
