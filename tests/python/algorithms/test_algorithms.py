@@ -6,7 +6,8 @@ is the paper's form.
 
 from __future__ import annotations
 
-import itertools
+import json
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +17,18 @@ from iteration_test_util import (
     DECAY,
     DECAYED,
     LAZY,
-    OF_CORRECTIONS,
-    TOLERANCE,
+    ROUNDS,
     check_iteration,
+    check_rows,
     lazy_ring,
+    random_order,
 )
 from softmax_problem import PEERS, RATE, UNEVEN, Problem, Rows, edge_list
+
+TOPOLOGY = 6  # the purpose of random streams, src/base/philox.hpp
+# The corrections of D² and EXTRA, of the size of a step, are rounded to float32 in each round, and
+# the errors stay: with steps of RATE they are 2e-6 of a model after 200 rounds.
+SMALL_RATE = RATE / 16
 
 
 @pytest.fixture(scope="module", params=["peers", "samples"])
@@ -32,6 +39,16 @@ def problem(
     problem = Problem(gossamer, tmp_path_factory.mktemp("classes"))
     problem.weights = request.param
     return problem
+
+
+def test_every_algorithm_is_in_these_tests(gossamer: Path) -> None:
+    done = subprocess.run(
+        [str(gossamer), "list", "--json"], capture_output=True, text=True, check=True, timeout=60
+    )
+    texts = "".join(each.read_text("utf-8") for each in Path(__file__).parent.glob("test_*.py"))
+    assert {
+        kind for kind in json.loads(done.stdout)["algorithm"] if f'"{kind}"' not in texts
+    } == set()
 
 
 @pytest.mark.parametrize("order", ["atc", "awc"])
@@ -91,11 +108,14 @@ def test_d2(problem: Problem) -> None:
     def step(_: int) -> Rows:
         nonlocal x, before, g
         fresh = problem.gradients(x) + DECAY * x
-        way = x - RATE * fresh if before is None else 2 * x - before - RATE * (fresh - g)
+        way = (
+            x - SMALL_RATE * fresh if before is None else 2 * x - before - SMALL_RATE * (fresh - g)
+        )
         before, g, x = x, fresh, w @ way
         return x
 
-    check_iteration(problem, step, "d2", "ring", LAZY, DECAYED, tolerance=OF_CORRECTIONS)
+    sets = (LAZY, DECAYED, f"optimizer.rate={SMALL_RATE}")
+    check_iteration(problem, step, "d2", "ring", *sets)
 
 
 def test_extra(problem: Problem) -> None:
@@ -108,14 +128,15 @@ def test_extra(problem: Problem) -> None:
         nonlocal x, before, g
         fresh = problem.gradients(x) + DECAY * (w @ x)
         following = (
-            w @ x - RATE * fresh
+            w @ x - SMALL_RATE * fresh
             if before is None
-            else both @ x - both @ before / 2 - RATE * (fresh - g)
+            else both @ x - both @ before / 2 - SMALL_RATE * (fresh - g)
         )
         before, g, x = x, fresh, following
         return x
 
-    check_iteration(problem, step, "extra", "ring", LAZY, DECAYED, tolerance=OF_CORRECTIONS)
+    sets = (LAZY, DECAYED, f"optimizer.rate={SMALL_RATE}")
+    check_iteration(problem, step, "extra", "ring", *sets)
 
 
 @pytest.mark.parametrize("kind", ["d2", "extra"])
@@ -150,6 +171,22 @@ def test_choco_without_a_codec(problem: Problem) -> None:
     check_iteration(problem, step, "choco", "ring", *sets)
 
 
+def test_centralized(problem: Problem) -> None:
+    """One model, which steps with the mean of the gradients of all shards at it."""
+
+    def models(rounds: int) -> Rows:
+        tensors = problem.tensors("centralized", "complete", rounds)
+        assert len(tensors) == 2
+        weights, bias = (tensors[f"peer0.0.dense.{name}"] for name in ("weights", "bias"))
+        return np.column_stack([weights.T, bias]).reshape(1, -1).astype(np.float64)
+
+    x = models(0)
+    for t in range(1, ROUNDS + 1):
+        x = x - RATE * problem.gradients(np.repeat(x, PEERS, axis=0)).mean(axis=0)
+        if t in (1, 2, 3, ROUNDS):
+            check_rows(models(t), x, t)
+
+
 @pytest.mark.parametrize("kind", ["allreduce", "server"])
 def test_mean_gradient(problem: Problem, kind: str) -> None:
     x = np.tile(problem.start.mean(axis=0), (PEERS, 1))
@@ -163,13 +200,16 @@ def test_mean_gradient(problem: Problem, kind: str) -> None:
 
 
 def test_consensus(problem: Problem) -> None:
-    w = lazy_ring()
-    x = start = problem.rows("consensus", "ring", 0, LAZY)
-    for t in range(1, 31):
+    """On a path: on the ring, peers would agree to 1e-6 after 80 rounds."""
+    w = np.eye(PEERS)
+    for i in range(PEERS - 1):
+        w[[i, i + 1], [i + 1, i]] = 1 / 6
+        w[[i, i + 1], [i, i + 1]] -= 1 / 6
+    x = problem.rows("consensus", "path", 0, LAZY)
+    for t in range(1, ROUNDS + 1):
         x = w @ x
-        if t in (1, 2, 30):
-            actual = problem.rows("consensus", "ring", t, LAZY)
-            assert np.abs(actual - x).max() <= TOLERANCE * np.abs(start).max()
+        if t in (1, 2, 3, 30, ROUNDS):
+            check_rows(problem.rows("consensus", "path", t, LAZY), x, t)
 
 
 @pytest.mark.parametrize("kind", ["push_sum", "async_push_sum"])
@@ -308,10 +348,10 @@ def test_sparseloco(problem: Problem) -> None:
 
 
 def test_noloco(problem: Problem) -> None:
-    alpha, beta, gamma, rounds = 0.5, 0.7, 0.9, 40
+    alpha, beta, gamma = 0.5, 0.7, 0.9
     x = problem.start
     delta = np.zeros_like(x)
-    pairs = matchings(problem, rounds)
+    pairs = matchings(ROUNDS)
 
     def step(t: int) -> Rows:
         nonlocal x, delta
@@ -329,24 +369,15 @@ def test_noloco(problem: Problem) -> None:
         "random_matching",
         "algorithm.local_steps=4",
         f"algorithm.pull={gamma}",
-        rounds=rounds,
     )
 
 
-def matchings(problem: Problem, rounds: int) -> list[Any]:
-    """The partner of each peer in each round.
-
-    Without their local steps, two partners have equal models after a round of D-PSGD.
-    """
-    models = [
-        problem.run("dpsgd", "random_matching", t, "algorithm.order=awc", "run.init=different")
-        for t in range(rounds + 1)
-    ]
+def matchings(rounds: int) -> list[Any]:
+    """The partner of each peer in each round: of a random order, the 1st and 2nd, 3rd and 4th, …"""
     pairs = []
-    for before, after in itertools.pairwise(models):
-        mixed = after + RATE * problem.gradients(before)
-        distance = np.abs(mixed[:, None] - mixed[None]).max(axis=2) + np.eye(PEERS)
-        assert distance.min(axis=1).max() < 1e-5
-        assert (np.sort(distance)[:, 1] > 1e-2).all()
-        pairs.append(distance.argmin(axis=1))
+    for t in range(rounds):
+        order = random_order(TOPOLOGY, t)
+        partner = np.zeros(PEERS, int)
+        partner[order[0::2]], partner[order[1::2]] = order[1::2], order[0::2]
+        pairs.append(partner)
     return pairs

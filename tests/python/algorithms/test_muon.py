@@ -1,7 +1,11 @@
-"""MuLoCo, DiLoCo with Muon as inner optimizer, against its formulas in numpy.
+"""MuLoCo, DiLoCo with Muon as inner optimizer, against its formulas in numpy, over 200 rounds.
 
-Five iterations of Newton and Schulz multiply the smallest singular values of a gradient, and with
-them their rounding in float32, by hundreds: models agree to 1e-3, and not to 1e-6.
+Three things would make more of the rounding of float32 than 1e-6, and the settings avoid them. All
+steps have the same error in 1 − rate · decay, momenta and rates if these are rounded: here they are
+multiples of powers of two. Five iterations of Newton and Schulz multiply small singular values of a
+gradient, and with them their rounding, by up to 3.4⁵ = 485: steps are small. The outer step
+multiplies the sum of the inner ones by outer_rate / (1 − outer_momentum): here by 1. With the usual
+rates (0.02, 1e-3, 0.7 and 0.9), models agree to 1e-3 only.
 """
 
 from __future__ import annotations
@@ -11,11 +15,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from iteration_test_util import ROUNDS, TOLERANCE
 from softmax_problem import PEERS, Problem
 
-HIDDEN, STEPS, ROUNDS = 3, 4, 12
-RATE, ADAMW_RATE, MOMENTUM, DECAY = 0.02, 1e-3, 0.9, 0.1
-OUTER_RATE, OUTER_MOMENTUM = 0.7, 0.9
+HIDDEN, STEPS = 3, 2
+RATE, ADAMW_RATE, MOMENTUM, DECAY = 2**-8, 2**-11, 7 / 8, 1 / 8
+OUTER_RATE, OUTER_MOMENTUM = 1 / 2, 1 / 2
 NAMES = ("0.dense.weights", "0.dense.bias", "1.dense.weights", "1.dense.bias")
 Matrix = np.ndarray[Any, np.dtype[np.float64]]
 Model = dict[str, Matrix]
@@ -126,12 +131,12 @@ def test_muloco(problem: Problem) -> None:
             velocity[name] = OUTER_MOMENTUM * velocity[name] + outer
             following[name] = tensor - OUTER_RATE * (outer + OUTER_MOMENTUM * velocity[name])
         model = following
-        if t > 1 and t < ROUNDS - 1:
+        if t > 2 and t < ROUNDS - 1:
             continue
         for peer, actual in enumerate(run(problem, t + 1)):
             for name, tensor in model.items():
                 error = np.linalg.norm(actual[name] - tensor) / np.linalg.norm(tensor)
-                assert error < 1e-3, (t, peer, name, error)
+                assert error <= TOLERANCE, (t, peer, name, error)
     moved = np.linalg.norm(model["0.dense.weights"] - start["0.dense.weights"])
     assert moved > 0.1 * np.linalg.norm(start["0.dense.weights"])
 

@@ -1,8 +1,10 @@
 """PowerGossip against a reference in numpy: the iteration in double, and in float32 bit by bit.
 
-While peers train, or have not met, the directions are chaotic: a difference of one rounding grows
-by e in about ten products. So the iteration in double is followed for a few rounds only, and 200
-rounds are compared bit by bit, with the sums in the program's order.
+Without a weight decay the directions are chaotic while peers train, or have not met: a difference
+of one rounding grows by e in about ten products. There the iteration in double is followed for a
+few rounds only, and 200 rounds are compared bit by bit, with the sums in the program's order. A
+weight decay of 1 shrinks differences faster than they grow, so that the iteration in double stays
+with training peers for 200 rounds, although each round uses directions of all the rounds before.
 """
 
 import itertools
@@ -11,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from iteration_test_util import LAZY, check_iteration, lazy_ring
+from iteration_test_util import LAZY, ROUNDS, check_iteration, lazy_ring
 from philox_reference import philox
 from softmax_problem import PEERS, PIXELS, RATE, Problem, Rows
 
@@ -32,26 +34,32 @@ def first_direction(i: int, j: int) -> Vector:
     return 1 - 2.0 * (int(word) >> np.arange(CLASSES) & 1)
 
 
-def settings(products: int, rate: float) -> list[str]:
+def settings(products: int, rate: float, decay: float = 0) -> list[str]:
     return [
         LAZY,
         "run.init=different",
         f"algorithm.products={products}",
         f"optimizer.rate={rate}",
+        f"optimizer.weight_decay={decay}",
     ]
 
 
-@pytest.mark.parametrize(("products", "rounds"), [(1, 20), (3, 4)])
-def test_the_iteration(problem: Problem, products: int, rounds: int) -> None:
+@pytest.mark.parametrize(
+    ("products", "rate", "decay", "rounds"),
+    [(1, RATE, 0, 20), (3, RATE, 0, 4), *((k, RATE / 4, 1, ROUNDS) for k in (1, 2, 3))],
+)
+def test_the_iteration(
+    problem: Problem, products: int, rate: float, decay: float, rounds: int
+) -> None:
     """Vogels et al. 2020: each edge mixes its matrices along a direction, and biases whole."""
-    sets = settings(products, RATE)
+    sets = settings(products, rate, decay)
     x = problem.run("power_gossip", "ring", 0, *sets)
     vectors = {edge: first_direction(*edge) for edge in EDGES}
     done = 0
 
     def step(_: int) -> Rows:
         nonlocal x, done
-        x = x - RATE * problem.gradients(x)
+        x = x - rate * (problem.gradients(x) + decay * x)
         for _product in range(products):
             m = x.reshape(PEERS, CLASSES, PIXELS + 1)
             moved = m.copy()
@@ -98,7 +106,7 @@ def test_200_rounds_bit_by_bit(problem: Problem) -> None:
     matrices = [np.ascontiguousarray(m[:, :PIXELS].T) for m in start]
     biases = [m[:, PIXELS].copy() for m in start]
     vectors = {edge: first_direction(*edge).astype(np.float32) for edge in EDGES}
-    for t in range(200):
+    for t in range(ROUNDS):
         left = t % 2 == 1
         units, sent = {}, {}
         for i, j in EDGES:
@@ -122,6 +130,6 @@ def test_200_rounds_bit_by_bit(problem: Problem) -> None:
     expected = np.array(
         [np.column_stack([m.T, b]).ravel() for m, b in zip(matrices, biases, strict=True)]
     )
-    actual = problem.run("power_gossip", "ring", 200, *sets)
+    actual = problem.run("power_gossip", "ring", ROUNDS, *sets)
     assert (actual.astype(np.float32) == expected).all()
     assert (actual != start.reshape(PEERS, -1)).any()
