@@ -31,8 +31,10 @@ struct PeerCommand {
   bool quiet = false;
 };
 
-/// "finished 200 rounds"; of a process whose peers have all left before: after which round.
+/// "finished 200 rounds"; of a process whose peers have all left before: after which round. In an
+/// open run they leave when they want, and the log says when.
 std::string end_of_rounds(const Setup& setup, const std::vector<int>& hosted) {
+  if (setup.schedule->participants().is_open()) return "ended without an error";
   gossip::Round last = 0;
   for (const int id : hosted) {
     const auto end = setup.schedule->participants().end_of(id);
