@@ -143,7 +143,7 @@ TEST_CASE("cuts that cannot be made are refused with what is wrong") {
   CHECK(contains(split_refusal(spec, {.layers = 3, .cuts = {"2.dense", "1.dense"}}),
                  "'1.dense' does not come after '2.dense'"));
   CHECK(contains(split_refusal(spec, {.layers = 2, .cuts = {"0.dense"}}),
-                 "'0.dense' does not come after '0.dense'"));
+                 "'0.dense' is the model's first operation"));
   TestGraph graph;
   graph.add("one", Dense{.units = 4}, {kSampleInput});
   graph.add("bend", Activate{});
