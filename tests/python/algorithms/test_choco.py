@@ -92,7 +92,9 @@ def coded(code: Any, x: Row, peer: int, t: int) -> Row:
     ],
 )
 def test_while_peers_train(problem: Problem, codec: str, code: Any, decay: float) -> None:
-    """Koloskova, Lin, Stich and Jaggi 2020: x ← u + γ_c Σ_j W_ij (x̂_j − x̂_i), x̂ ← x̂ + Q(u − x̂)."""
+    """Koloskova, Lin, Stich and Jaggi 2020:
+    x ← u + γ_c Σ_j W_ij (x̂_j − x̂_i), x̂ ← x̂ + Q(u − x̂).
+    """
     sets = [
         LAZY,
         f"algorithm.consensus_rate={CONSENSUS_RATE}",
