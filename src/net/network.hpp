@@ -53,7 +53,7 @@ struct LaterPeers {
 /// "peer 3"
 std::string peer_name(int peer);
 
-/// What messages to people call a peer, and whether they say in which round it was lost.
+/// The name of a peer in messages, and whether they say in which round it was lost.
 struct PeerWords {
   std::function<std::string(int)> name_of = peer_name;
   bool counts_rounds = true;

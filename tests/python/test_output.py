@@ -57,7 +57,7 @@ def test_an_endless_configuration_is_rejected(gossamer: Path) -> None:
 
 
 def test_a_run_without_memory_leaves_nothing(gossamer: Path, tmp_path: Path) -> None:
-    large = ("model.kind=mlp", "model.hidden=[4000,4000]", "run.peers=32")
+    large = ("model.kind=mlp", "model.hidden=[4000,4000]", "run.peers=32", "local.device=cpu")
     done = subprocess.run(
         [gossamer, "run", *(f"--set={each}" for each in large), "--out", tmp_path / "run"],
         capture_output=True,
@@ -66,7 +66,7 @@ def test_a_run_without_memory_leaves_nothing(gossamer: Path, tmp_path: Path) -> 
         timeout=60,
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30)),
     )
-    assert done.returncode == 2 and "out of memory" in done.stderr
+    assert done.returncode == 2 and "out of memory: the rows of the peers" in done.stderr
     assert not (tmp_path / "run").exists()
 
 

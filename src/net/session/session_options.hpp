@@ -31,7 +31,7 @@ struct SessionOptions {
   gossip::Time failure_timeout{0};  ///< FailureDetector
   gossip::Time heartbeat{0};        ///< longest time without a write
   bool hold_data = false;           ///< Session::hold_data(), at first
-  bool counts_rounds = true;        ///< rounds of its messages mean something to people
+  bool counts_rounds = true;        ///< messages say in which round the peer was lost
   HashMemo* hashes = nullptr;       ///< shared by the sessions of a process
   BufferMemory chunk_memory = BufferMemory::ordinary();
   /// What the ends of this session read in each other's memory; null: nothing. Of this session

@@ -9,7 +9,7 @@
 namespace gossamer::peer {
 namespace {
 
-/// A 4 × 4 torus under gradient tracking is worth it (1.9), and no ring is.
+/// Under gradient tracking in the order atc, a 4 × 4 torus is worth it (1.9), and a ring is not.
 constexpr double kWorthALazyMatrix = 1.5;
 
 }  // namespace

@@ -181,10 +181,8 @@ Result<std::optional<SavedRound>> read_round(
     std::ranges::copy_if(nodes, std::back_inserter(missing),
                          [&](int node) { return !read.contains(node); });
     if (!missing.empty()) {
-      on_message(
-          fmt::format("skipped round {}: the workers of part {} have no checkpoint of it of "
-                      "replica {}",
-                      round, part, fmt::join(missing, ", ")));
+      on_message(fmt::format("skipped round {}: part {} of replica {} has no checkpoint of it",
+                             round, part, fmt::join(missing, ", ")));
       return std::optional<SavedRound>();
     }
     saved.push_back(std::move(read));

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <new>
 
 #include "peer/log/run_files.hpp"
 
@@ -38,7 +39,11 @@ Result<Startup> Startup::prepare(const Setup& setup, StartupRequest request) {
 }
 
 Startup::~Startup() {
-  if (recorder_ && !restored_ && std::uncaught_exceptions() > 0) recorder_->discard();
+  if (!recorder_ || restored_ || std::uncaught_exceptions() == 0) return;
+  try {
+    recorder_->discard();
+  } catch (const std::bad_alloc&) {  // not even memory for the names of files: they stay
+  }
 }
 
 void Startup::look_for_finished() {

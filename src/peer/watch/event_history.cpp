@@ -8,9 +8,10 @@
 namespace gossamer::peer {
 
 void EventHistory::add(EventLine line) {
-  // Logs are read one after the other, and events of other processes come late.
-  const auto later = std::ranges::upper_bound(lines_, line.seconds, {}, &EventLine::seconds);
-  lines_.insert(later, std::move(line));
+  const auto place = order_ == Order::of_arrival
+                         ? lines_.end()
+                         : std::ranges::upper_bound(lines_, line.seconds, {}, &EventLine::seconds);
+  lines_.insert(place, std::move(line));
   if (lines_.size() > kMost) lines_.pop_front();
 }
 

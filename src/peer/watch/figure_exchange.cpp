@@ -98,10 +98,10 @@ void FigureExchange::add(Json record) {
 void FigureExchange::report(int node, const NodeReport& report) {
   if (!wished_) return;
   Batch& batch = batches_[node];
-  Json record = record_of(report);
-  if (record == batch.report) return;
-  batch.report = std::move(record);
-  batch.reports = true;
+  NodeReport news = report, known = std::exchange(batch.report, report);
+  // What has been sent changes all the time, and goes out with the next record.
+  news.sent_to = known.sent_to = {};
+  batch.reports = batch.reports || news != known;
 }
 
 bool FigureExchange::is_chosen(const Batch& batch, const Json& record) const {
@@ -114,12 +114,18 @@ void FigureExchange::close(int node, Batch& batch, std::uint64_t clock) {
   const auto roundness = [this](const Json& record) {
     return std::countr_zero(round_of(record) / options_.log_every);
   };
+  // The entry replaces that with the newest record, which may not be everywhere yet.
+  if (batch.records.empty() && !batch.newest.is_null()) batch.records.push_back(batch.newest);
   const auto roundest = std::ranges::max_element(batch.records, {}, roundness);
   for (auto record = batch.records.begin(); record != batch.records.end(); ++record) {
     if (options_.wishes) show(node, *record);
     if (record != roundest) record->erase("sketch");
   }
-  if (auto text = entry_text(std::move(batch.records), batch.report)) {
+  if (!batch.records.empty()) {
+    batch.newest = batch.records.back();
+    batch.newest.erase("sketch");
+  }
+  if (auto text = entry_text(std::move(batch.records), record_of(batch.report))) {
     Entry& entry = entries_[node];
     entry = {std::max(entry.version + 1, clock), *std::move(text)};
   } else {
@@ -136,7 +142,7 @@ std::optional<std::string> FigureExchange::entry_text(std::vector<Json> records,
   const std::size_t limit = entry_limit(options_.nodes);
   const auto text = [&] {
     Json list = records;
-    if (!report.is_null()) list.push_back(report);
+    list.push_back(report);
     return text_of(list);
   };
   std::string all = text();
@@ -144,7 +150,7 @@ std::optional<std::string> FigureExchange::entry_text(std::vector<Json> records,
     for (Json& record : records) record.erase("sketch");
     all = text();
   }
-  if (all.size() > limit && !report.is_null()) {
+  if (all.size() > limit) {
     report.erase("events");
     all = text();
   }

@@ -93,8 +93,9 @@ class FigureExchange {
   struct Batch {
     std::uint64_t stride = 1;   ///< of logged rounds, a power of 2
     std::vector<Json> records;  ///< those of the stride, and the newest
-    Json report;                ///< null: none yet
-    bool reports = false;       ///< the report has changed since
+    NodeReport report;
+    bool reports = false;  ///< the report has changed since
+    Json newest;           ///< the last record that was sent, without its sketch; null: none
   };
 
   std::optional<std::pair<int, Wish>> newest_wish(gossip::Time now) const;

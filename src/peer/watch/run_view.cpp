@@ -13,8 +13,18 @@
 
 namespace gossamer::peer {
 
+namespace {
+
+EventHistory::Order event_order(const RunViewOptions& options) {
+  return options.hears_others ? EventHistory::Order::of_arrival : EventHistory::Order::of_seconds;
+}
+
+}  // namespace
+
 RunView::RunView(RunViewOptions options)
-    : options_(std::move(options)), predicted_(std::make_shared<const Json>(options_.predicted)) {
+    : options_(std::move(options)),
+      predicted_(std::make_shared<const Json>(options_.predicted)),
+      events_(event_order(options_)) {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   const auto microseconds = std::chrono::duration_cast<std::chrono::microseconds>(now).count();
   version_ = began_ = static_cast<std::uint64_t>(std::max<std::int64_t>(1, microseconds));
@@ -29,7 +39,7 @@ void RunView::reset() {
   present_.round = 0;
   rounds_ = {};
   links_ = {};
-  events_ = {};
+  events_ = EventHistory(event_order(options_));
   running_.clear();
 }
 
@@ -274,8 +284,9 @@ void RunView::add_report(int node, const NodeReport& before, const NodeReport& r
   for (const auto& [neighbour, unused] : before.routes)
     if (!report.routes.contains(neighbour) && is_link(node, neighbour))
       links_.set_route(node, neighbour, "direct", -1, version_);
+  // Any pair of peers is a link of an open run: only those of the graph are kept.
   for (const auto& [neighbour, route] : report.routes)
-    if (is_link(node, neighbour))
+    if (is_link(node, neighbour) && links_.may_be_edge({node, neighbour}))
       links_.set_route(node, neighbour, route.way, route.relay, version_);
   // The last of its events is that with the number last_event.
   const std::uint64_t missed = report.last_event - std::min(before.last_event, report.last_event);

@@ -135,6 +135,31 @@ TEST_CASE("A node's report goes out when it changes, with records and without") 
   CHECK_FALSE(path.reports[0].contains(0));
 }
 
+TEST_CASE("A record that has not gone out goes out with a later report") {
+  Path path({0}, 2);
+  path.turn();
+  NodeReport report;
+  path.at(1).report(1, report);
+  path.at(1).add(record_of(1, 6, 1.5));
+  path.at(1).close_batches(++path.clock);
+  report.suspects = {0};
+  path.at(1).report(1, report);
+  path.at(1).close_batches(++path.clock);
+  path.pass(1, 0);
+  CHECK(path.rounds(0, 1) == std::set<std::uint64_t>{6});
+  CHECK(path.reports[0][1] == report);
+  // What has been sent meanwhile is no reason for an entry of its own.
+  report.sent_to = Json::array({{0, 30}});
+  path.at(1).report(1, report);
+  path.at(1).close_batches(++path.clock);
+  path.pass(1, 0);
+  CHECK(path.reports[0][1].sent_to.is_null());
+  path.at(1).add(record_of(1, 7, 1.5));
+  path.at(1).close_batches(++path.clock);
+  path.pass(1, 0);
+  CHECK(path.reports[0][1] == report);
+}
+
 TEST_CASE("A report that is too long goes without its events") {
   Path path({0}, 2);
   path.turn();
