@@ -153,7 +153,7 @@ def test_checkpoints_that_do_not_fit_are_refused(network: NetworkFactory) -> Non
     assert refused.returncode == 3
     assert "there is no round of which all workers have a checkpoint" in refused.stderr
     assert "are of rounds 12, 12" in refused.stderr
-    assert "skipped round 12: part 1 of replica 0 has no checkpoint of it\n" in refused.stderr
+    assert "skipped round 12: part 1 of replica 0, 1 has no checkpoint of it\n" in refused.stderr
     for path in part.glob("round-*.json"):
         path.unlink()
     refused = put_together(net)
