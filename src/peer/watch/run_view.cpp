@@ -281,13 +281,14 @@ void RunView::add_report(int node, const NodeReport& before, const NodeReport& r
   if (report.joined && figures.state == NodeStatus::training)
     figures.state = NodeStatus::joined, figures.changed = version_;
   if (node < peers_) links_.set_sent(node, report.sent_to, version_);
-  for (const auto& [neighbour, unused] : before.routes)
-    if (!report.routes.contains(neighbour) && is_link(node, neighbour))
-      links_.set_route(node, neighbour, "direct", -1, version_);
-  // Any pair of peers is a link of an open run: only those of the graph are kept.
-  for (const auto& [neighbour, route] : report.routes)
+  const auto set_route = [&](int neighbour, const NodeReport::Route& route) {
+    // Any pair of peers is a link of an open run: only those of the graph are kept.
     if (is_link(node, neighbour) && links_.may_be_edge({node, neighbour}))
       links_.set_route(node, neighbour, route.way, route.relay, version_);
+  };
+  for (const auto& [neighbour, unused] : before.routes)
+    if (!report.routes.contains(neighbour)) set_route(neighbour, {"direct", -1});
+  for (const auto& [neighbour, route] : report.routes) set_route(neighbour, route);
   // The last of its events is that with the number last_event.
   const std::uint64_t missed = report.last_event - std::min(before.last_event, report.last_event);
   const auto shown = std::min<std::uint64_t>(missed, report.events.size());
