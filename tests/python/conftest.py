@@ -1,4 +1,4 @@
-"""Fixtures of the Python tests: the built programs, and a fake program for the lab."""
+"""Fixtures of the Python tests: the built programs, models that train, a fake program."""
 
 import contextlib
 import importlib
@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from network_test_util import NetworkFactory, networks
+from softmax_problem import Problem
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "experiments"), str(ROOT / "tests" / "python" / "programs")]
@@ -53,6 +54,16 @@ def network(gossamer: Path, tmp_path: Path) -> Iterator[NetworkFactory]:
     """network(4, "topology.kind=ring", …) creates a network; the end of the test kills it."""
     with networks(gossamer, tmp_path) as make:
         yield make
+
+
+@pytest.fixture(scope="module", params=["peers", "samples"])
+def problem(
+    request: pytest.FixtureRequest, gossamer: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Problem:
+    """With both objectives; shards have three to eight samples."""
+    problem = Problem(gossamer, tmp_path_factory.mktemp("classes"))
+    problem.weights = request.param
+    return problem
 
 
 @pytest.fixture(scope="session")

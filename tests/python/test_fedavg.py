@@ -8,25 +8,16 @@ import json
 import math
 import struct
 import subprocess
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pytest
-from philox_reference import NO_PEER, below, stream
+from philox_reference import NO_PEER, random_order, stream, unit
 
 PEERS, SAMPLES, SIDE, CLASSES, SEED, RATE = 6, 20, 3, 4, 11, 0.5
 PARTITION, CLIENTS = 3, 16  # purposes of random streams, src/base/philox.hpp
 Model = tuple[np.ndarray, np.ndarray]  # weights [inputs, outputs], bias
-
-
-def shuffled(count: int, numbers: Iterator[int]) -> list[int]:
-    order = list(range(count))
-    for i in range(count, 1, -1):
-        j = below(numbers, i)
-        order[i - 1], order[j] = order[j], order[i - 1]
-    return order
 
 
 @dataclass(frozen=True)
@@ -59,16 +50,10 @@ class Case:
         ]
 
     def reporting(self, t: int) -> list[int]:
-        chosen = shuffled(PEERS, stream(SEED, NO_PEER, CLIENTS, t))[
+        chosen = random_order(PEERS, stream(SEED, NO_PEER, CLIENTS, t))[
             : max(1, round(self.fraction * PEERS))
         ]
-        return [
-            k for k in sorted(chosen) if self._double(stream(SEED, k, CLIENTS, t)) >= self.dropout
-        ]
-
-    @staticmethod
-    def _double(numbers: Iterator[int]) -> float:
-        return (next(numbers) << 32 | next(numbers)) / 2**64
+        return [k for k in sorted(chosen) if unit(stream(SEED, k, CLIENTS, t)) >= self.dropout]
 
 
 def gradient(model: Model, images: np.ndarray, labels: np.ndarray) -> Model:
@@ -148,7 +133,7 @@ def test_rounds_match_the_reference(gossamer: Path, tmp_path: Path, case: Case) 
     (tmp_path / "labels-idx1-ubyte").write_bytes(
         struct.pack(">BBBBI", 0, 0, 8, 1, len(labels)) + labels.tobytes()
     )
-    order, data = shuffled(SAMPLES, stream(SEED, NO_PEER, PARTITION)), []
+    order, data = random_order(SAMPLES, stream(SEED, NO_PEER, PARTITION)), []
     for p in range(PEERS):  # 20 samples: four for each of two peers, three for each of the others
         own, order = order[: 4 if p < 2 else 3], order[4 if p < 2 else 3 :]
         data.append((pixels[own].reshape(len(own), -1) / 255.0, labels[own]))

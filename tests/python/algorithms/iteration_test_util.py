@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from philox_reference import NO_PEER, below, stream
+from philox_reference import NO_PEER, random_order, stream
 from softmax_problem import PEERS, Problem, Rows
 
 ROUNDS, TOLERANCE = 200, 1e-6
@@ -42,13 +42,9 @@ def lazy_ring() -> Rows:
     return w
 
 
-def random_order(purpose: int, t: int) -> list[int]:
-    """The peers in a random order of round t (Fisher and Yates). Purposes: src/base/philox.hpp."""
-    order, numbers = list(range(PEERS)), stream(SEED, NO_PEER, purpose, t)
-    for i in range(PEERS, 1, -1):
-        j = below(numbers, i)
-        order[i - 1], order[j] = order[j], order[i - 1]
-    return order
+def order_of_peers(purpose: int, t: int) -> list[int]:
+    """The peers in a random order of round t. Purposes: src/base/philox.hpp."""
+    return random_order(PEERS, stream(SEED, NO_PEER, purpose, t))
 
 
 LAZY = "topology.lazy=true"

@@ -21,7 +21,7 @@ from iteration_test_util import (
     check_iteration,
     check_rows,
     lazy_ring,
-    random_order,
+    order_of_peers,
 )
 from softmax_problem import PEERS, RATE, UNEVEN, Problem, Rows, edge_list
 
@@ -29,16 +29,6 @@ TOPOLOGY = 6  # the purpose of random streams, src/base/philox.hpp
 # The corrections of D² and EXTRA, of the size of a step, are rounded to float32 in each round, and
 # the errors stay: with steps of RATE they are 2e-6 of a model after 200 rounds.
 SMALL_RATE = RATE / 16
-
-
-@pytest.fixture(scope="module", params=["peers", "samples"])
-def problem(
-    request: pytest.FixtureRequest, gossamer: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Problem:
-    """With both objectives; shards have three to eight samples."""
-    problem = Problem(gossamer, tmp_path_factory.mktemp("classes"))
-    problem.weights = request.param
-    return problem
 
 
 def test_every_algorithm_is_in_these_tests(gossamer: Path) -> None:
@@ -376,7 +366,7 @@ def matchings(rounds: int) -> list[Any]:
     """The partner of each peer in each round: of a random order, the 1st and 2nd, 3rd and 4th, …"""
     pairs = []
     for t in range(rounds):
-        order = random_order(TOPOLOGY, t)
+        order = order_of_peers(TOPOLOGY, t)
         partner = np.zeros(PEERS, int)
         partner[order[0::2]], partner[order[1::2]] = order[1::2], order[0::2]
         pairs.append(partner)

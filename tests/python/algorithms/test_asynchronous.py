@@ -11,12 +11,11 @@ import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import numpy as np
 import pytest
 from iteration_test_util import ROUNDS, SEED, check_rows
-from philox_reference import below, stream
+from philox_reference import below, stream, unit
 from softmax_problem import PEERS, Problem, Rows
 
 TOPOLOGY, NETWORK, STEP_TIME = 6, 8, 12  # purposes of streams, src/base/philox.hpp
@@ -31,20 +30,10 @@ PACES = (
 APART = 10  # nanoseconds
 
 
-@pytest.fixture(scope="module", params=["peers", "samples"])
-def problem(
-    request: pytest.FixtureRequest, gossamer: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Problem:
-    """With both objectives; shards have three to eight samples."""
-    problem = Problem(gossamer, tmp_path_factory.mktemp("classes"))
-    problem.weights = request.param
-    return problem
-
-
 def factor(peer: int, purpose: int, step: int) -> float:
     """exp(s z − s²/2), s the width and z standard normal (Box and Muller)."""
     numbers = stream(SEED, peer, purpose, step)
-    radius, angle = (((next(numbers) << 32 | next(numbers)) >> 11) / 2**53 for _ in range(2))
+    radius, angle = unit(numbers), unit(numbers)
     z = math.sqrt(-2 * math.log(1 - radius)) * math.cos(2 * math.pi * angle)
     return math.exp(WIDTH * z - WIDTH**2 / 2)
 

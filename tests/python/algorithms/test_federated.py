@@ -5,36 +5,20 @@ tests/python/test_fedavg.py has more cases, for fewer rounds.
 
 from __future__ import annotations
 
-from pathlib import Path
 
 import numpy as np
 import pytest
-from iteration_test_util import DECAY, DECAYED, ROUNDS, SEED, check_rows, random_order
-from philox_reference import stream
+from iteration_test_util import DECAY, DECAYED, ROUNDS, SEED, check_rows, order_of_peers
+from philox_reference import stream, unit
 from softmax_problem import PEERS, RATE, Problem, Rows
 
 CLIENTS = 16  # the purpose of random streams, src/base/philox.hpp
 
 
-@pytest.fixture(scope="module", params=["peers", "samples"])
-def problem(
-    request: pytest.FixtureRequest, gossamer: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Problem:
-    """With both weights of clients: all the same, and the numbers of samples, three to eight."""
-    problem = Problem(gossamer, tmp_path_factory.mktemp("classes"))
-    problem.weights = request.param
-    return problem
-
-
 def reporting(t: int, fraction: float, dropout: float) -> list[int]:
     """The clients that are chosen in round t and do not fail."""
-    chosen = sorted(random_order(CLIENTS, t)[: max(1, round(fraction * PEERS))])
-    draws = [stream(SEED, k, CLIENTS, t) for k in chosen]
-    return [
-        k
-        for k, draw in zip(chosen, draws, strict=True)
-        if (next(draw) << 32 | next(draw)) / 2**64 >= dropout
-    ]
+    chosen = sorted(order_of_peers(CLIENTS, t)[: max(1, round(fraction * PEERS))])
+    return [k for k in chosen if unit(stream(SEED, k, CLIENTS, t)) >= dropout]
 
 
 @pytest.mark.parametrize(

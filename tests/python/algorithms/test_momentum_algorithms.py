@@ -2,22 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 
 import numpy as np
 import pytest
 from iteration_test_util import DECAY, DECAYED, LAZY, check_iteration, lazy_ring
 from softmax_problem import RATE, Problem, Rows
-
-
-@pytest.fixture(scope="module", params=["peers", "samples"])
-def problem(
-    request: pytest.FixtureRequest, gossamer: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Problem:
-    """With both objectives; shards have three to eight samples."""
-    problem = Problem(gossamer, tmp_path_factory.mktemp("classes"))
-    problem.weights = request.param
-    return problem
 
 
 @pytest.mark.parametrize("nesterov", [False, True])

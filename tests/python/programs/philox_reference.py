@@ -46,3 +46,22 @@ def below(numbers: Iterator[int], bound: int) -> int:
         product = next(numbers) * bound
         if product & 0xFFFFFFFF >= 2**32 % bound:
             return product >> 32
+
+
+def unit(numbers: Iterator[int]) -> float:
+    """Uniform in [0, 1): 53 bits of two numbers."""
+    high = next(numbers)
+    return float((high << 32 | next(numbers)) >> 11) * 2.0**-53
+
+
+def shuffle(numbers: Iterator[int], values: list[int]) -> None:
+    """Fisher and Yates, from the end (Durstenfeld 1964)."""
+    for last in range(len(values) - 1, 0, -1):
+        other = below(numbers, last + 1)
+        values[last], values[other] = values[other], values[last]
+
+
+def random_order(count: int, numbers: Iterator[int]) -> list[int]:
+    order = list(range(count))
+    shuffle(numbers, order)
+    return order

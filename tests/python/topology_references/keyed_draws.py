@@ -8,7 +8,7 @@ is an attempt for a graph that is drawn once, and a round for a graph that is dr
 import math
 from collections.abc import Iterator
 
-from philox_reference import NO_PEER, below, stream
+from philox_reference import NO_PEER, below, random_order, shuffle, stream, unit
 
 TOPOLOGY = 6  # the purpose of a stream of random graphs
 FIRST_ROUND = 1 << 20  # the step of round 0 where earlier steps draw shifts or a base graph
@@ -19,19 +19,6 @@ Edges = set[tuple[int, int]]  # (smaller, larger)
 
 def numbers(seed: int, step: int, peer: int = NO_PEER) -> Iterator[int]:
     return stream(seed, peer, TOPOLOGY, step)
-
-
-def unit(random: Iterator[int]) -> float:
-    """Uniform in [0, 1): 53 bits of two numbers."""
-    high = next(random)
-    return float((high << 32 | next(random)) >> 11) * 2.0**-53
-
-
-def shuffle(random: Iterator[int], values: list[int]) -> None:
-    """Fisher and Yates, from the end (Durstenfeld 1964)."""
-    for last in range(len(values) - 1, 0, -1):
-        other = below(random, last + 1)
-        values[last], values[other] = values[other], values[last]
 
 
 def is_connected(n: int, edges: Edges) -> bool:
@@ -121,8 +108,7 @@ def receivers(n: int, count: int, seed: int, t: int, sender: int) -> set[int]:
 
 def matching(n: int, seed: int, t: int) -> Edges:
     """Peers in a random order, the first with the second, the third with the fourth, …"""
-    order = list(range(n))
-    shuffle(numbers(seed, t), order)
+    order = random_order(n, numbers(seed, t))
     return {(min(pair), max(pair)) for pair in zip(order[::2], order[1::2], strict=False)}
 
 
