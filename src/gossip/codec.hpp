@@ -39,6 +39,7 @@ struct EncodeRequest {
   float* message = nullptr;  ///< out: [words(d)]
   int peer = 0;
   Round round = 0;
+  float* scratch = nullptr;  ///< [Codec::scratch(d)], for the codec's use until it has encoded
 };
 struct DecodeRequest {
   const float* message = nullptr;  ///< [words(d)], any bits at all
@@ -51,6 +52,7 @@ struct DecodeRequest {
       nullptr;            ///< a gpu::FaultWord's, of no other request of the call; null: no report
   std::uint64_t tag = 1;  ///< not 0: what `fault` becomes where this is no message of this codec;
                           ///< `values` are undefined then
+  float* scratch = nullptr;  ///< [Codec::scratch(d)]
 };
 
 /// Words of a message, from word `first` on, of `total`. Host memory.
@@ -68,6 +70,12 @@ class Codec {
   virtual Fidelity fidelity() const = 0;
   /// Words of the message of a row of `length` ≥ 1 values. Depends on the length only.
   virtual std::size_t words(std::size_t length) const = 0;
+  /// Values of device memory that a request for a row of `length` values needs beside row and
+  /// message.
+  virtual std::size_t scratch(std::size_t) const { return 0; }
+  /// Whether it encodes each value by itself, so that a row whose parts were encoded one by one
+  /// decodes to the same bits.
+  virtual bool is_valuewise() const { return false; }
   virtual void encode(gpu::Device& device, std::span<const EncodeRequest> requests) const = 0;
   virtual void decode(gpu::Device& device, std::span<const DecodeRequest> requests) const = 0;
   /// Index of the first of `part`'s words that decodes to a value outside [−largest, largest]; the

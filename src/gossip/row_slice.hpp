@@ -51,6 +51,11 @@ class RowPart {
     }
   }
 
+  /// Values of the model's row, and of the worker's.
+  std::size_t length() const { return length_; }
+  std::size_t values() const { return runs_.empty() ? 0 : runs_.back().own + runs_.back().values; }
+  const std::vector<Run>& runs() const { return runs_; }
+
   /// What the worker's row has of slice k (modulo n) of n of the model's row.
   RowSlice slice(int k, int n) const {
     const RowSlice whole = row_slice(length_, k, n);

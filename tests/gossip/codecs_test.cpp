@@ -1,4 +1,5 @@
 // Every codec of the catalog: sizes, what is decoded, how much is lost, and messages that are none.
+#include "gossip/part_codec.hpp"
 #include "tests/gossip/codec_test_util.hpp"
 
 using namespace gossamer;
@@ -173,4 +174,110 @@ TEST_CASE("an unknown codec, and a fraction out of range, are refused") {
         fmt::format("codec.kind: unknown codec 'zip'; there are: {}", fmt::join(names, ", ")));
   for (const double fraction : {0.0, 1.5})
     CHECK_FALSE(make_codec("topk", {{"fraction", fraction}}, {}).ok());
+}
+
+namespace {
+
+/// Three parts of rows of `length` values, as of a model cut by layers, the second layer cut inside
+/// too: the second and the third part take turns of `columns` values.
+std::vector<RowPart> parts_of(std::size_t length, std::size_t columns) {
+  const std::size_t first = length / 3;
+  std::vector<std::vector<RowPart::Run>> runs{{{0, 0, first}}, {}, {}};
+  std::size_t held[2] = {0, 0};
+  for (std::size_t begin = first, k = 0; begin < length; begin += columns, ++k) {
+    const std::size_t values = std::min(columns, length - begin);
+    runs[1 + k % 2].push_back({begin, held[k % 2], values});
+    held[k % 2] += values;
+  }
+  std::vector<RowPart> parts;
+  for (auto& each : runs) parts.emplace_back(length, std::move(each));
+  return parts;
+}
+
+std::vector<float> values_in(const RowPart& part, const std::vector<float>& row) {
+  std::vector<float> values(part.values());
+  for (const RowPart::Run& run : part.runs())
+    std::copy_n(row.begin() + static_cast<std::ptrdiff_t>(run.whole), run.values,
+                values.begin() + static_cast<std::ptrdiff_t>(run.own));
+  return values;
+}
+
+}  // namespace
+
+TEST_CASE("a row encoded part by part decodes to what each part decodes to as a row of its own") {
+  constexpr std::size_t d = 7000;
+  for (const CodecCase& c : codec_cases())
+    for (const std::size_t columns : {17, 640, 5000}) {
+      CAPTURE(c.kind);
+      CAPTURE(columns);
+      const std::vector<RowPart> parts = parts_of(d, columns);
+      const PartCodec codec(codec_of(c), parts);
+      const auto alone = codec_of(c);
+      std::vector<float> scratch(codec.scratch(d));
+      gpu::CpuDevice device(1);
+      // Two peers' rows in one batch, the second one added to what is there.
+      const std::vector<std::vector<float>> rows{normal(d, 1), normal(d, 2)};
+      std::vector<std::vector<float>> onto{normal(d, 3), normal(d, 4)}, expected = onto;
+      std::vector<std::vector<float>> messages(2, std::vector<float>(codec.words(d)));
+      std::vector<std::vector<float>> scratches(2, scratch);
+      const gpu::FaultWord fault(device);
+      std::vector<EncodeRequest> encodes;
+      std::vector<DecodeRequest> decodes;
+      for (int peer = 0; peer < 2; ++peer) {
+        const auto k = static_cast<std::size_t>(peer);
+        encodes.push_back({rows[k].data(), d, messages[k].data(), peer, 5, scratches[k].data()});
+        decodes.push_back({messages[k].data(), onto[k].data(), d, peer, 5,
+                           peer == 0 ? Combine::replace : Combine::add,
+                           peer == 0 ? fault.word() : nullptr, 1, scratches[k].data()});
+        std::size_t words = 0;
+        for (const RowPart& part : parts) {
+          const auto message = message_of(*alone, values_in(part, rows[k]), peer, 5);
+          words += message.size();
+          const auto values = decoded(*alone, message, values_in(part, expected[k]),
+                                      decodes.back().combine, peer, 5)
+                                  .values;
+          for (const RowPart::Run& run : part.runs())
+            std::copy_n(values.begin() + static_cast<std::ptrdiff_t>(run.own), run.values,
+                        expected[k].begin() + static_cast<std::ptrdiff_t>(run.whole));
+        }
+        REQUIRE(words == codec.words(d));
+      }
+      codec.encode(device, encodes);
+      codec.decode(device, decodes);
+      CHECK(fault.tag() == 0);
+      CHECK(onto == expected);
+      CHECK(codec.fidelity() == alone->fidelity());
+    }
+}
+
+TEST_CASE("a number beyond the largest is found in any piece of a message of parts") {
+  constexpr std::size_t d = 3000;
+  for (const CodecCase& c : codec_cases()) {
+    CAPTURE(c.kind);
+    const std::vector<RowPart> parts = parts_of(d, 100);
+    const PartCodec codec(codec_of(c), parts);
+    const auto alone = codec_of(c);
+    std::vector<float> message;
+    for (const RowPart& part : parts) {
+      const auto own = message_of(*alone, std::vector<float>(part.values(), 1.0F), 0, 0);
+      message.insert(message.end(), own.begin(), own.end());
+    }
+    REQUIRE(message.size() == codec.words(d));
+    const auto found = [&](std::size_t first, std::size_t count) {
+      return codec.first_beyond({std::span(message).subspan(first, count), first, message.size()},
+                                1000);
+    };
+    for (const std::size_t piece : {std::size_t{7}, std::size_t{64}, message.size()})
+      for (std::size_t first = 0; first < message.size(); first += piece) {
+        const std::size_t count = std::min(piece, message.size() - first);
+        REQUIRE(found(first, count) == count);
+      }
+    // The first number of the last part.
+    const std::size_t at = message.size() - alone->words(parts.back().values());
+    message[at] = 1e30F;
+    CHECK(found(0, message.size()) == at);
+    CHECK(found(at, 1) == 0);
+    CHECK(found(at - 3, 5) == 3);
+    CHECK(found(0, at) == at);
+  }
 }

@@ -12,6 +12,7 @@ class Bf16 final : public Codec {
  public:
   Fidelity fidelity() const override { return Fidelity::rounded; }
   std::size_t words(std::size_t length) const override { return (length + 1) / 2; }
+  bool is_valuewise() const override { return true; }
   std::size_t first_beyond(const MessagePart& part, float largest) const override {
     const auto most = std::bit_cast<std::uint32_t>(largest);
     for (std::size_t i = 0; i < part.words.size(); ++i) {

@@ -8,6 +8,7 @@ class None final : public Codec {
  public:
   Fidelity fidelity() const override { return Fidelity::exact; }
   std::size_t words(std::size_t length) const override { return length; }
+  bool is_valuewise() const override { return true; }
   std::size_t first_beyond(const MessagePart& part, float largest) const override {
     return first_number_beyond(part, part.total, largest);
   }

@@ -10,25 +10,39 @@ namespace {
 /// A decoding's tag holds the sender, counted from 1, and the round.
 constexpr int kRoundBits = 40;
 
-DecodeRequest decode_request(gpu::FaultWord& fault, std::span<const float> message,
-                             std::span<float> into, int from, Round t, Combine combine) {
-  const std::uint64_t tag = (static_cast<std::uint64_t>(from) + 1) << kRoundBits | t;
-  return {message.data(), into.data(), into.size(), from, t, combine, fault.word(), tag};
+std::uint64_t tag_of(int from, Round t) {
+  return (static_cast<std::uint64_t>(from) + 1) << kRoundBits | t;
 }
 
 }  // namespace
 
-CodedMessenger::Stream::Stream(const ProcessContext& process, int gpu_index, std::size_t words)
+CodedMessenger::Stream::Stream(const ProcessContext& process, int gpu_index, std::size_t length)
     : fault(process.device()),
-      messages(gpu::DeviceRows<float>::on_gpu(process.device(), gpu_index, 2, words)) {
+      messages(gpu::DeviceRows<float>::on_gpu(process.device(), gpu_index, 2,
+                                              process.options.codec->words(length))),
+      scratch(gpu::DeviceRows<float>::on_gpu(process.device(), gpu_index, 1,
+                                             process.options.codec->scratch(length))) {
   outgoing.attach(process.scheduler, messages.row(0));
+}
+
+DecodeRequest CodedMessenger::Stream::decoding(std::span<const float> message,
+                                               std::span<float> into, int from, Round t,
+                                               Combine combine) {
+  return {.message = message.data(),
+          .values = into.data(),
+          .length = into.size(),
+          .peer = from,
+          .round = t,
+          .combine = combine,
+          .fault = fault.word(),
+          .tag = tag_of(from, t),
+          .scratch = scratch.row(0).data()};
 }
 
 CodedMessenger::Stream& CodedMessenger::stream(Channel channel, std::size_t length) {
   auto& stream = streams_[channel];
   if (!stream)
-    stream = std::make_unique<Stream>(process_, process_.options.gpu_of(messenger_.peer()),
-                                      process_.options.codec->words(length));
+    stream = std::make_unique<Stream>(process_, process_.options.gpu_of(messenger_.peer()), length);
   return *stream;
 }
 
@@ -44,11 +58,15 @@ task<void> CodedMessenger::send(Round t, Channel channel, std::span<const float>
   co_await message.writable();
   const Time begin = process_.scheduler.now();
   const Codec& codec = *process_.options.codec;
-  const EncodeRequest encode{values.data(), values.size(), message.values().data(), peer, t};
+  const EncodeRequest encode{.values = values.data(),
+                             .length = values.size(),
+                             .message = message.values().data(),
+                             .peer = peer,
+                             .round = t,
+                             .scratch = stream.scratch.row(0).data()};
   co_await process_.compute.encode(codec, encode);
   messenger_.send(view_.out_neighbours(*matrix, t), t, channel, message.values(), message);
-  const DecodeRequest decode =
-      decode_request(stream.fault, message.values(), own, peer, t, combine);
+  const DecodeRequest decode = stream.decoding(message.values(), own, peer, t, combine);
   co_await process_.compute.decode(codec, decode);
   seconds_ += gossip::seconds(process_.scheduler.now() - begin);
 }
@@ -60,7 +78,7 @@ task<bool> CodedMessenger::receive(int from, Round t, Channel channel, std::span
   const bool whole = co_await messenger_.receive_whole(from, t, channel, message, Combine::replace);
   if (!whole) co_return false;
   const Time begin = process_.scheduler.now();
-  const DecodeRequest decode = decode_request(stream.fault, message, into, from, t, combine);
+  const DecodeRequest decode = stream.decoding(message, into, from, t, combine);
   co_await process_.compute.decode(*process_.options.codec, decode);
   if (const Status decoded = all_decoded(); !decoded.ok()) {
     process_.faults.fault(decoded.error());

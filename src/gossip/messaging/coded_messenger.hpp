@@ -20,8 +20,8 @@
 
 namespace gossamer::gossip {
 
-/// Memory: two messages and a word for each channel in use, whatever the number of neighbours.
-/// Thread: the scheduler's.
+/// Memory: two messages, the codec's scratch memory and a word for each channel in use, whatever
+/// the number of neighbours. Thread: the scheduler's.
 class CodedMessenger {
  public:
   /// All outlive this object.
@@ -45,11 +45,13 @@ class CodedMessenger {
  private:
   /// The message that goes out on a channel and the one that comes in.
   struct Stream {
-    Stream(const ProcessContext& process, int gpu_index, std::size_t words);
+    Stream(const ProcessContext& process, int gpu_index, std::size_t length);
     std::span<float> incoming() const { return messages.row(1); }
+    DecodeRequest decoding(std::span<const float> message, std::span<float> into, int from, Round t,
+                           Combine combine);
 
     gpu::FaultWord fault;  // outlives the messages, whose release waits for the device
-    gpu::DeviceRows<float> messages;
+    gpu::DeviceRows<float> messages, scratch;  // scratch: of one coding at a time
     LeasedRow outgoing;
   };
 

@@ -39,6 +39,7 @@ class CodecTap final : public gossip::Codec {
 
   gossip::Fidelity fidelity() const override { return codec_->fidelity(); }
   std::size_t words(std::size_t length) const override { return codec_->words(length); }
+  std::size_t scratch(std::size_t length) const override { return codec_->scratch(length); }
   void decode(gpu::Device& device, std::span<const gossip::DecodeRequest> requests) const override {
     codec_->decode(device, requests);
   }
@@ -51,14 +52,15 @@ class CodecTap final : public gossip::Codec {
     codec_->encode(device, requests);
     for (const gossip::EncodeRequest& request : requests) {
       std::vector<float> message(words(request.length)), values(request.length),
-          decoded(request.length);
+          decoded(request.length), scratch(codec_->scratch(request.length));
       device.download(message.data(), request.message, message.size() * sizeof(float));
       device.download(values.data(), request.values, values.size() * sizeof(float));
       const gossip::DecodeRequest decode{.message = message.data(),
                                          .values = decoded.data(),
                                          .length = decoded.size(),
                                          .peer = request.peer,
-                                         .round = request.round};
+                                         .round = request.round,
+                                         .scratch = scratch.data()};
       codec_->decode(host_, {&decode, 1});
       SentRows::Sent sent{.exact = std::move(values), .decoded = std::move(decoded)};
       if (!starts_.empty()) add_up(static_cast<std::size_t>(request.peer), sent);

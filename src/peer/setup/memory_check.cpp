@@ -42,7 +42,8 @@ std::optional<MemoryShortfall> find_shortfall(gpu::Memory& device, std::size_t b
 std::size_t coding_bytes(const Setup& setup) {
   if (setup.codec->fidelity() == gossip::Fidelity::exact) return 0;
   const std::size_t messages =
-      gpu::DeviceRows<float>::bytes(2, setup.codec->words(setup.parameters));
+      gpu::DeviceRows<float>::bytes(2, setup.codec->words(setup.parameters)) +
+      gpu::DeviceRows<float>::bytes(1, setup.codec->scratch(setup.parameters));
   if (setup.algorithm->requirements().codec == gossip::Fidelity::partial) return messages;
   std::size_t mixed = 0;
   for (const gossip::RowSpec& row : setup.algorithm->rows(*setup.schedule))

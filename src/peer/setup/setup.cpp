@@ -9,6 +9,7 @@
 
 #include "base/hash.hpp"
 #include "base/id_list.hpp"
+#include "gossip/part_codec.hpp"
 #include "peer/attack/attack_check.hpp"
 #include "peer/privacy/privacy_plan.hpp"
 #include "peer/setup/credentials.hpp"
@@ -49,17 +50,41 @@ Result<std::shared_ptr<Workload>> make_workload(const Setup& setup, const std::v
   return make_native_workload(run, *setup.device, hosted, setup.attack, worker);
 }
 
-gossip::ModelRows model_rows(const Setup& setup) {
-  const WorkloadSpec& spec = setup.workload->spec();
-  gossip::ModelRows rows{.matrices = train::matrices_of(spec.blocks)};
-  if (!setup.part) return rows;
+gossip::RowPart row_part(const train::SplitModel& model, int part) {
   std::vector<gossip::RowPart::Run> runs;
-  spec.split->parts()[static_cast<std::size_t>(*setup.part)].for_each_run(
+  model.parts()[static_cast<std::size_t>(part)].for_each_run(
       [&runs](std::size_t whole, std::size_t own, std::size_t values) {
         runs.push_back({whole, own, values});
       });
-  rows.part.emplace(spec.split->parameters(), std::move(runs));
+  return {model.parameters(), std::move(runs)};
+}
+
+gossip::ModelRows model_rows(const Setup& setup) {
+  const WorkloadSpec& spec = setup.workload->spec();
+  gossip::ModelRows rows{.matrices = train::matrices_of(spec.blocks)};
+  if (setup.part) rows.part = row_part(*spec.split, *setup.part);
   return rows;
+}
+
+/// Has setup.codec encode the parts of a cut model one by one, as split.encode says. The row of a
+/// worker apart is one part.
+Status encode_parts(Setup& setup) {
+  const train::SplitModel* const model = setup.workload->spec().split.get();
+  const Config& config = setup.config;
+  if (!model || setup.codec->is_valuewise()) return {};
+  if (setup.part && !config.model.split.encodes_parts())
+    return invalid_error(fmt::format(
+        "split.encode: '{}' makes messages of whole rows of a model, and a worker in a process of "
+        "its own has a part of them; set split.encode = part, which makes a message of each part "
+        "(other bits than those of whole rows, and the same in one process), or codec.kind = bf16 "
+        "or none",
+        config.codec.kind));
+  if (setup.part || !config.model.split.encodes_parts()) return {};
+  std::vector<gossip::RowPart> parts;
+  for (int part = 0; part < static_cast<int>(model->parts().size()); ++part)
+    parts.push_back(row_part(*model, part));
+  setup.codec = std::make_unique<gossip::PartCodec>(std::move(setup.codec), std::move(parts));
+  return {};
 }
 
 }  // namespace
@@ -166,6 +191,7 @@ Result<Setup> make_setup(Config config, LocalRank local_rank, std::shared_ptr<Wo
   setup.parameters = setup.workload->spec().parameters;
   if (worker.links != nullptr) setup.part = worker.part;
   setup.algorithm->set_model(model_rows(setup));
+  GOSSAMER_TRY_STATUS(encode_parts(setup));
   GOSSAMER_TRY_STATUS(check_optimizer(setup));
   GOSSAMER_TRY_STATUS(check_data_weights(setup));
   GOSSAMER_TRY_STATUS(check_open_data(setup));

@@ -28,7 +28,13 @@ const ParameterSet<SplitOptions>& split_parameters() {
               {.help =
                    "names of the operations with which the second and each later stage begins "
                    "(`gossamer model` shows them); auto or empty: chosen so that the largest stage "
-                   "has as little arithmetic as possible"});
+                   "has as little arithmetic as possible"})
+          .add("encode", &SplitOptions::encode,
+               {.help = "of what [codec] makes messages: of the whole row of a model, or of each "
+                        "worker's part by itself, which workers in processes of their own need for "
+                        "every codec but none and bf16. With part, the codec's blocks and "
+                        "selections, and with them the bits of a run, depend on the cut",
+                .choices = {"model", "part"}});
   return set;
 }
 

@@ -14,10 +14,12 @@ struct SplitOptions {
   int parameters = 1;    ///< slices of a stage; each is a worker's
   int microbatches = 0;  ///< of a batch; 0: four for each worker
   std::vector<std::string> cuts =
-      {};  ///< the operations with which stages 1, 2, … begin; empty: chosen
+      {};                        ///< the operations with which stages 1, 2, … begin; empty: chosen
+  std::string encode = "model";  ///< of what a codec makes a message: "model" or "part"
 
   int workers() const { return layers * parameters; }  ///< of a replica
   bool is_on() const { return workers() > 1; }
+  bool encodes_parts() const { return encode == "part"; }
   /// Microbatches of a batch: as many as it has samples, at most.
   int microbatches_of(int batch) const {
     return std::min(batch, microbatches > 0 ? microbatches : kMicrobatchesOfStage * layers);
