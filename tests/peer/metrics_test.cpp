@@ -19,9 +19,11 @@ using RowSet = std::vector<std::vector<float>>;
 
 RowViews views_of(const RowSet& rows) { return {rows.begin(), rows.end()}; }
 
-double exact(const RowSet& rows) {
-  return consensus_distance(views_of(rows), mean_row(views_of(rows))).all;
+ConsensusDistance distance(const RowSet& rows) {
+  std::vector<float> average(rows.front().size());
+  return consensus_distance(views_of(rows), average);
 }
+double exact(const RowSet& rows) { return distance(rows).all; }
 
 std::vector<double> sketch(const std::vector<float>& row, std::uint64_t seed) {
   std::vector<double> values(gpu::sketch_length(row.size()));
@@ -76,17 +78,41 @@ std::vector<double> normal(std::size_t d, std::uint64_t seed) {
 
 TEST_CASE("the mean, the consensus distance and the distance to the optimum of known rows") {
   const RowSet rows{{1, 2}, {3, 2}, {5, 8}};
-  CHECK(mean_row(views_of(rows)) == std::vector<double>{3, 4});
+  std::vector<float> average(2);
+  CHECK(consensus_distance(views_of(rows), average).by_peer == distance(rows).by_peer);
+  CHECK(average == std::vector<float>{3, 4});
   CHECK(exact(rows) == doctest::Approx(std::sqrt((4 + 4 + 0 + 4 + 4 + 16) / 3.0)));
   CHECK(distance_to_optimum(views_of(rows), std::vector<double>{3, 4}) ==
         doctest::Approx(std::sqrt(32 / 3.0) / 5));
-  CHECK(consensus_distance(views_of(rows), mean_row(views_of(rows))).by_peer ==
-        std::vector<double>{std::sqrt(8.0), 2, std::sqrt(20.0)});
+  CHECK(distance(rows).by_peer == std::vector<double>{std::sqrt(8.0), 2, std::sqrt(20.0)});
   CHECK(estimated_consensus_distance({{4, 0}, {0, 0}, {2, 3}}).by_peer ==
         std::vector<double>{std::sqrt(5.0), std::sqrt(5.0), 2});
   CHECK(exact({{0.1F, 0.2F}, {0.1F, 0.2F}}) == 0);
   CHECK(std::isinf(distance_to_optimum(views_of(rows), std::vector<double>{0, 0})));
   CHECK(distance_to_optimum(views_of({{0, 0}}), std::vector<double>{0, 0}) == 0);
+}
+
+TEST_CASE("distances of long rows are those of all values, and the average of one row is the row") {
+  for (const std::size_t d : {1023, 1024, 1025, 5000}) {
+    RowSet rows(3, std::vector<float>(d));
+    RandomStream random(5, kNoPeer, Purpose::test, d);
+    for (auto& row : rows)
+      for (float& value : row) value = static_cast<float>(random.next_normal());
+    std::vector<double> expected(3, 0);
+    std::vector<float> average(d), rounded(d);
+    for (std::size_t k = 0; k < d; ++k) {
+      const double mean = (static_cast<double>(rows[0][k]) + rows[1][k] + rows[2][k]) / 3;
+      rounded[k] = static_cast<float>(mean);
+      for (std::size_t i = 0; i < 3; ++i) expected[i] += (rows[i][k] - mean) * (rows[i][k] - mean);
+    }
+    const ConsensusDistance found = consensus_distance(views_of(rows), average);
+    CHECK(average == rounded);
+    for (std::size_t i = 0; i < 3; ++i) CHECK(found.by_peer[i] == std::sqrt(expected[i]));
+    CHECK(found.all ==
+          doctest::Approx(std::sqrt((expected[0] + expected[1] + expected[2]) / 3)).epsilon(1e-14));
+    CHECK(consensus_distance(views_of({rows[1]}), average).all == 0);
+    CHECK(average == rows[1]);
+  }
 }
 
 TEST_CASE("the final hash depends on every peer's parameters and on their order") {

@@ -39,7 +39,7 @@ class SentRows {
   friend class RowKeeper;
   friend class CodecTap;
   struct Sent {
-    std::vector<float> exact, decoded, guessed;  ///< empty: as the one before
+    std::vector<float> exact = {}, decoded = {}, guessed = {};  ///< empty: as the one before
   };
 
   const Sent& at(int peer, gossip::Round t) const {

@@ -1,6 +1,7 @@
 #include "peer/log/metrics.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "base/hash.hpp"
@@ -8,28 +9,47 @@
 
 namespace gossamer::peer {
 
-std::vector<double> mean_row(const RowViews& rows) {
-  std::vector<double> mean(rows.front().size());
-  for (std::span<const float> row : rows)
-    for (std::size_t k = 0; k < row.size(); ++k) mean[k] += row[k];
-  for (double& value : mean) value /= static_cast<double>(rows.size());
-  return mean;
-}
+namespace {
 
-ConsensusDistance consensus_distance(const RowViews& rows, std::span<const double> mean) {
+/// The distances of `rows`, of float or double, from their mean. Calls with_mean(k, mean of values
+/// k, k + 1, …) for one block after the other: a mean in double of a whole row would be twice the
+/// size of the row.
+template <class Row>
+ConsensusDistance distances_from_mean(const std::vector<Row>& rows, auto&& with_mean) {
+  constexpr std::size_t kBlock = 1024;
+  std::array<double, kBlock> block;
+  const std::size_t length = rows.front().size();
+  std::vector<double> squares(rows.size(), 0);
+  for (std::size_t begin = 0; begin < length; begin += kBlock) {
+    const std::span<double> mean = std::span(block).first(std::min(kBlock, length - begin));
+    std::ranges::fill(mean, 0);
+    for (const Row& row : rows)
+      for (std::size_t k = 0; k < mean.size(); ++k) mean[k] += row[begin + k];
+    for (double& value : mean) value /= static_cast<double>(rows.size());
+    for (std::size_t i = 0; i < rows.size(); ++i)
+      for (std::size_t k = 0; k < mean.size(); ++k) {
+        const double difference = rows[i][begin + k] - mean[k];
+        squares[i] += difference * difference;
+      }
+    with_mean(begin, std::span<const double>(mean));
+  }
   ConsensusDistance distance;
   double sum = 0;
-  for (std::span<const float> row : rows) {
-    double own = 0;
-    for (std::size_t k = 0; k < row.size(); ++k) {
-      const double square = (row[k] - mean[k]) * (row[k] - mean[k]);
-      sum += square;
-      own += square;
-    }
-    distance.by_peer.push_back(std::sqrt(own));
+  for (const double square : squares) {
+    sum += square;
+    distance.by_peer.push_back(std::sqrt(square));
   }
   distance.all = std::sqrt(sum / static_cast<double>(rows.size()));
   return distance;
+}
+
+}  // namespace
+
+ConsensusDistance consensus_distance(const RowViews& rows, std::span<float> average) {
+  return distances_from_mean(rows, [&](std::size_t begin, std::span<const double> mean) {
+    std::ranges::transform(mean, average.begin() + static_cast<std::ptrdiff_t>(begin),
+                           [](double value) { return static_cast<float>(value); });
+  });
 }
 
 double distance_to_optimum(const RowViews& rows, std::span<const double> optimum) {
@@ -43,22 +63,7 @@ double distance_to_optimum(const RowViews& rows, std::span<const double> optimum
 }
 
 ConsensusDistance estimated_consensus_distance(const std::vector<std::vector<double>>& sketches) {
-  ConsensusDistance distance;
-  std::vector<double> own(sketches.size(), 0);
-  double sum = 0;
-  for (std::size_t k = 0; k < sketches.front().size(); ++k) {
-    double mean = 0;
-    for (const auto& sketch : sketches) mean += sketch[k];
-    mean /= static_cast<double>(sketches.size());
-    for (std::size_t i = 0; i < sketches.size(); ++i) {
-      const double square = (sketches[i][k] - mean) * (sketches[i][k] - mean);
-      sum += square;
-      own[i] += square;
-    }
-  }
-  for (const double square : own) distance.by_peer.push_back(std::sqrt(square));
-  distance.all = std::sqrt(sum / static_cast<double>(sketches.size()));
-  return distance;
+  return distances_from_mean(sketches, [](std::size_t, std::span<const double>) {});
 }
 
 std::string encode_sketch(std::span<const double> sketch) {

@@ -11,17 +11,15 @@
 
 namespace gossamer::peer {
 
-/// The mean of the rows, x̄, computed in double.
-std::vector<double> mean_row(const RowViews& rows);
-
 /// How far rows are from their mean.
 struct ConsensusDistance {
   double all = 0;               ///< sqrt( (1/n) Σ_i ‖x_i − x̄‖² )
   std::vector<double> by_peer;  ///< ‖x_i − x̄‖, in the order of the rows
 };
 
-/// Computed in double.
-ConsensusDistance consensus_distance(const RowViews& rows, std::span<const double> mean);
+/// Computed in double. `average`, as long as a row: becomes x̄, each value rounded once, so that of
+/// one row it has the row's bits.
+ConsensusDistance consensus_distance(const RowViews& rows, std::span<float> average);
 
 /// sqrt( (1/n) Σ_i ‖x_i − x*‖² ) / ‖x*‖. Infinite if x* = 0 and the rows are not.
 double distance_to_optimum(const RowViews& rows, std::span<const double> optimum);

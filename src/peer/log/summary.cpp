@@ -69,17 +69,12 @@ Json mean_and_range(const std::vector<double>& values) {
 }
 
 NetworkMetrics network_metrics(const Setup& setup, const RowViews& rows) {
-  const std::vector<double> mean = mean_row(rows);
   NetworkMetrics metrics;
-  metrics.distance = consensus_distance(rows, mean);
-  // With one node, the average is bit-identical to its row, because the mean is computed in double
-  // and rounded once.
-  Rows<float> averaged(1, mean.size());
-  std::transform(mean.begin(), mean.end(), averaged.row(0).begin(),
-                 [](double value) { return static_cast<float>(value); });
+  Rows<float> averaged(1, rows.front().size());
+  metrics.distance = consensus_distance(rows, averaged.row(0));
   metrics.averaged = setup.workload->evaluate({averaged.row(0)}).front();
   const auto& data = setup.workload->spec().data;
-  const bool known = data && data->optimum && data->optimum->size() == mean.size();
+  const bool known = data && data->optimum && data->optimum->size() == averaged.row(0).size();
   metrics.distance_to_optimum = known ? distance_to_optimum(rows, *data->optimum) : kUnknown;
   metrics.averaged_distance_to_optimum =
       known ? distance_to_optimum({averaged.row(0)}, *data->optimum) : kUnknown;
