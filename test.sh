@@ -88,6 +88,9 @@ if [ "${memory_kib:-0}" -gt $((4 << 20)) ]; then
   trap 'rm -rf "$TMPDIR"' EXIT
 fi
 
+# The tests start hundreds of interpreters: each would compile all that it imports.
+unset PYTHONDONTWRITEBYTECODE
+
 # One BLAS thread: the tests run side by side. A sanitizer's finding ends the test program. A new build directory compiles
 # kernels for one generation of GPUs, which saves a third of nvcc's time. No test depends on the others.
 export CUDAARCHS=${CUDAARCHS:-80} OPENBLAS_NUM_THREADS=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 TSAN_OPTIONS=halt_on_error=1

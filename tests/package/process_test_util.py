@@ -1,14 +1,14 @@
 """Processes of programs/, with their output."""
 
+import functools
 import json
-import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
+from fork_server import ForkServer
 from network_test_util import ReservedPort as ReservedPort
 from network_test_util import wait_until
 
@@ -16,18 +16,17 @@ PROGRAMS = Path(__file__).parent / "programs"
 DEADLINE = 120.0  # seconds for steps that take seconds on an idle machine
 
 
+@functools.cache
+def server() -> ForkServer:
+    return ForkServer()
+
+
 class Program:
-    def __init__(self, folder: Path, script: str, arguments: tuple[object, ...]) -> None:
+    def __init__(self, folder: Path, script: str | Path, arguments: tuple[object, ...]) -> None:
         self._output = folder / f"{Path(script).stem}-{time.monotonic_ns()}.txt"
         with self._output.open("w") as output:
-            self.process = subprocess.Popen(
-                [sys.executable, "-u", str(PROGRAMS / script), *map(str, arguments)],
-                stdin=subprocess.PIPE,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                cwd=folder,
-                # Whoever runs the tests in the background has made them ignore interrupts.
-                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+            self.process = server().start(
+                PROGRAMS / script, [str(each) for each in arguments], folder, output
             )
 
     @property
@@ -56,7 +55,6 @@ class Program:
 
     def tell(self, line: str = "") -> None:
         """Sends a line to the program's standard input."""
-        assert self.process.stdin is not None
         self.process.stdin.write(f"{line}\n".encode())
         self.process.stdin.flush()
 
@@ -66,7 +64,8 @@ class Processes:
         self._folder = folder
         self._all: list[Program] = []
 
-    def start(self, script: str, *arguments: object) -> Program:
+    def start(self, script: str | Path, *arguments: object) -> Program:
+        """`script`: one of programs/, or the path of another one."""
         self._all.append(Program(self._folder, script, arguments))
         return self._all[-1]
 
@@ -74,5 +73,4 @@ class Processes:
         for program in self._all:
             program.process.kill()
             program.process.wait()
-            assert program.process.stdin is not None
             program.process.stdin.close()

@@ -14,7 +14,7 @@ import pytest
 import torch
 from conftest import ROOT, Configure
 from gossamer.task_file import load_module
-from process_test_util import PROGRAMS
+from process_test_util import PROGRAMS, Processes
 
 EXAMPLES = ROOT / "experiments"
 PEERS, ROUNDS = 4, 100
@@ -43,23 +43,17 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
 
 def run_network(script: str, peers: int, folder: Path, *arguments: object) -> list[str]:
     """The outputs of the processes of a network."""
-    processes = [
-        subprocess.Popen(
-            [sys.executable, str(EXAMPLES / script), "--peer", str(peer), "--peers", str(peers)]
-            + ["--meet", str(folder / "meet"), "--out", str(folder / "network")]
-            + [str(argument) for argument in arguments],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        for peer in range(peers)
-    ]
+    processes = Processes(folder)
+    common = ("--peers", peers, "--meet", folder / "meet", "--out", folder / "network", *arguments)
     try:
-        outputs = [process.communicate(timeout=300)[0] for process in processes]
+        started = [
+            processes.start(EXAMPLES / script, "--peer", peer, *common) for peer in range(peers)
+        ]
+        codes = [program.wait() for program in started]
     finally:
-        for process in processes:
-            process.kill()
-    assert [process.returncode for process in processes] == [0] * peers, outputs
+        processes.kill()
+    outputs = [program.output for program in started]
+    assert codes == [0] * peers, outputs
     return outputs
 
 
