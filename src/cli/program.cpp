@@ -44,20 +44,23 @@ std::vector<std::string> names_of(const CLI::App& app) {
   return names;
 }
 
-/// Suggestion for the first argument that `app` does not define, after `error`; empty if the error
-/// is not about a name.
-std::string unknown_name(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
-  if (argc < 2) return {};
-  const std::vector<std::string> names = names_of(app);
-  const std::string first = argv[1];
+/// What to do about the error of the arguments: the first name that is none, with a suggestion, or
+/// the error with where to look.
+std::string explain(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
+  const std::string first = argc < 2 ? "" : argv[1];
   const auto commands = app.get_subcommands([](const CLI::App*) { return true; });
   const auto command = std::ranges::find(commands, first, &CLI::App::get_name);
-  if (!commands.empty() && !first.starts_with("-") && command == commands.end())
-    return fmt::format("there is no command '{}'{}", first, known_names(first, names));
-  if (error.get_name() != "ExtrasError") return {};
+  const bool has_command = command != commands.end();
+  if (!commands.empty() && !first.empty() && !first.starts_with("-") && !has_command)
+    return fmt::format("there is no command '{}'{}", first, known_names(first, names_of(app)));
+  const auto is = [&error](CLI::ExitCodes code) {
+    return error.get_exit_code() == static_cast<int>(code);
+  };
   const std::vector<std::string> known =
-      names_of(command == commands.end() ? app : static_cast<const CLI::App&>(**command));
-  for (int i = command == commands.end() ? 1 : 2; i < argc; ++i) {
+      names_of(has_command ? static_cast<const CLI::App&>(**command) : app);
+  // A name that is no option can leave a required argument missing.
+  const bool about_names = is(CLI::ExitCodes::ExtrasError) || is(CLI::ExitCodes::RequiredError);
+  for (int i = has_command ? 2 : 1; about_names && i < argc; ++i) {
     const std::string given = argv[i];
     const std::string option = given.substr(0, given.find('='));
     if (!option.starts_with("--") || option == "--" ||
@@ -65,7 +68,9 @@ std::string unknown_name(const CLI::App& app, const CLI::ParseError& error, int 
       continue;
     return fmt::format("there is no option '{}'{}", option, known_names(option, known));
   }
-  return {};
+  return fmt::format("{}; `{}{} --help` lists the {}", error.what(), app.get_name(),
+                     has_command ? " " + first : "",
+                     has_command || commands.empty() ? "arguments and options" : "commands");
 }
 
 int execute(CLI::App& app, int argc, char** argv, const int& exit_code) {
@@ -75,10 +80,7 @@ int execute(CLI::App& app, int argc, char** argv, const int& exit_code) {
     } catch (const CLI::Success& success) {  // --help, --version
       return app.exit(success);
     } catch (const CLI::ParseError& error) {
-      if (const std::string unknown = unknown_name(app, error, argc, argv); !unknown.empty())
-        return print_error(invalid_error(unknown));
-      app.exit(error);
-      return static_cast<int>(ErrorKind::invalid);
+      return print_error(invalid_error(explain(app, error, argc, argv)));
     }
     return exit_code;
   } catch (const std::bad_alloc&) {

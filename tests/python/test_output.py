@@ -1,4 +1,4 @@
-"""Output that cannot be written and files that are damaged: the program must not report success."""
+"""Output that cannot be written, damaged files and wrong arguments: no success, and clear words."""
 
 import json
 import resource
@@ -161,3 +161,30 @@ def test_the_page_for_man_has_every_command_and_setting(gossamer: Path) -> None:
             check=False,
         )
         assert shown.returncode == 0 and shown.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ("run", "--quiett"),
+            "there is no option '--quiett' (did you mean '--quiet'?); there are:",
+        ),
+        (("run", "x.toml", "--sett", "a=b"), "there is no option '--sett' (did you mean '--set'?)"),
+        (("launch", "--sett", "a=b"), "there is no option '--sett' (did you mean '--set'?)"),
+        (("--versio",), "there is no option '--versio' (did you mean '--version'?)"),
+        (("runn",), "there is no command 'runn' (did you mean 'run'?)"),
+        (("launch",), "hosts is required; `gossamer launch --help` lists the arguments"),
+        (("run", "a", "b"), "not expected: b; `gossamer run --help` lists the arguments"),
+        ((), "A subcommand is required; `gossamer --help` lists the commands"),
+    ],
+)
+def test_a_wrong_argument_is_named_with_what_to_do(
+    gossamer: Path, arguments: tuple[str, ...], message: str
+) -> None:
+    result = call(gossamer, *arguments)
+    assert result.returncode == 2
+    assert result.stdout == ""
+    assert result.stderr.startswith("gossamer: ")
+    assert message in result.stderr
+    assert result.stderr.count("\n") == 1
