@@ -267,6 +267,14 @@ TEST_CASE("addresses of other runs in the rendezvous folder are ignored") {
         Rendezvous(world.folder.path(), "run-1").find(1).error().message ==
         world.folder.path() +
             "/peer-1.addr belongs to another run: is the configuration the same on both machines?");
+    Rendezvous older(world.folder.path(), "run-0", "optimizer.rate=0.1\x1b\nrun.seed=3\n");
+    REQUIRE(older.announce({1}, {"127.0.0.1", 1}).ok());
+    CHECK(Rendezvous(world.folder.path(), "run-1", "optimizer.rate=0.01\nrun.seed=3\n")
+              .find(1)
+              .error()
+              .message == world.folder.path() +
+                              "/peer-1.addr belongs to another run, whose configuration differs: "
+                              "optimizer.rate is 0.1? there and 0.01 here");
     world.add({0}, {{0, 1}});
     world.add({1}, {{0, 1}});
     world.join();

@@ -126,6 +126,15 @@ def test_a_missing_peer_is_named_and_the_others_end_at_the_join_timeout(
     check_same_as_one_process(net, ["0", "1", "2", "3"])
 
 
+def test_a_process_of_another_run_in_the_rendezvous_folder_is_told_apart(
+    network: NetworkFactory,
+) -> None:
+    net = network(2, "net.join_timeout=30")
+    peers = [net.start("0"), net.start("1", "optimizer.rate=0.5")]
+    peers[0].wait_for_message("optimizer.rate is 0.5 there and 0.1 here")
+    peers[1].wait_for_message("optimizer.rate is 0.1 there and 0.5 here")
+
+
 def test_a_different_configuration_is_rejected_and_does_not_disturb_the_network(
     network: NetworkFactory,
 ) -> None:

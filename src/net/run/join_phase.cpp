@@ -122,8 +122,9 @@ std::vector<std::string> JoinPhase::missing() const {
     if (edge.connected() || !edge.awaited) continue;
     std::string address = edge.connector ? edge.connector->address() : std::string();
     if (address.empty()) address = state_.configured_address(edge.remote);
-    std::string why = edge.remote_attempt.empty() ? "has not connected yet" : edge.remote_attempt;
-    if (edge.connector) why = edge.connector->failure();
+    std::string why = edge.connector ? edge.connector->failure() : edge.remote_attempt;
+    if (why.empty() && state_.why_unknown) why = state_.why_unknown(edge.remote);
+    if (why.empty()) why = "has not connected yet";
     const std::string name = state_.setup.words.name_of(edge.remote);
     std::string line = address.empty() ? fmt::format("{}: {}", name, why)
                                        : fmt::format("{} ({}): {}", name, address, why);

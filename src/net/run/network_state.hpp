@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -62,6 +63,8 @@ struct NetworkState {
   Relay relay;
   EdgeTable edges;
   RunProgress run;
+  /// Why the address of a peer is not known; empty if it is. For messages: it may read a file.
+  std::function<std::string(int peer)> why_unknown = {};
 };
 
 }  // namespace gossamer::net

@@ -8,20 +8,22 @@
 #include <string_view>
 
 #include "base/input_file.hpp"
+#include "net/wire/hello.hpp"
 
 namespace gossamer::net {
 
 namespace {
 
-constexpr std::uint64_t kMaxFileBytes = 4096;  // an address and a run id
+constexpr std::uint64_t kMaxFileBytes = 4096 + kMaxSettingsBytes;  // beside an address and a run id
 
 }  // namespace
 
 namespace fs = std::filesystem;
 
-Rendezvous::Rendezvous(fs::path folder, std::string run_id)
-    : folder_(std::move(folder)), run_id_(std::move(run_id)) {
+Rendezvous::Rendezvous(fs::path folder, std::string run_id, std::string settings)
+    : folder_(std::move(folder)), run_id_(std::move(run_id)), settings_(std::move(settings)) {
   std::ranges::replace(run_id_, '\n', ' ');
+  if (settings_.size() > kMaxSettingsBytes) settings_.clear();
 }
 
 Rendezvous::~Rendezvous() {
@@ -48,7 +50,7 @@ Status Rendezvous::announce(const std::vector<int>& peers, const Address& addres
     part += fmt::format(".{}.part", ::getpid());
     {
       std::ofstream out(part);
-      out << to_string(address) << '\n' << run_id_ << '\n';
+      out << to_string(address) << '\n' << run_id_ << '\n' << settings_;
       out.close();
       if (!out) error = std::make_error_code(std::errc::io_error);
     }
@@ -87,11 +89,15 @@ Result<Address> Rendezvous::find(int peer) const {
     return Error{ErrorKind::network, fmt::format("{} is not there yet", file(peer).string())};
   const std::string address(text.substr(0, first)),
       run_id(text.substr(first + 1, second - first - 1));
-  if (run_id != run_id_)
-    return Error{
-        ErrorKind::network,
-        fmt::format("{} belongs to another run: is the configuration the same on both machines?",
-                    file(peer).string())};
+  if (run_id != run_id_) {
+    const std::string difference =
+        first_difference(std::string(text.substr(second + 1)), settings_);
+    return Error{ErrorKind::network,
+                 fmt::format("{} belongs to another run{}", file(peer).string(),
+                             difference.empty()
+                                 ? ": is the configuration the same on both machines?"
+                                 : fmt::format(", whose configuration differs: {}", difference))};
+  }
   auto found = parse_address(address);
   if (found.ok() && found->port == 0)
     return Error{ErrorKind::network,

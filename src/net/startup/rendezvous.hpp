@@ -12,8 +12,9 @@ namespace gossamer::net {
 
 class Rendezvous {
  public:
-  /// Files of other runs (with another `run_id`) in `folder` are ignored.
-  Rendezvous(std::filesystem::path folder, std::string run_id);
+  /// Files of other runs (with another `run_id`) in `folder` are ignored. `settings`: as
+  /// Identity::settings; they stand in the files, for messages.
+  Rendezvous(std::filesystem::path folder, std::string run_id, std::string settings = {});
   /// Removes the files that it wrote, if they still hold its address.
   ~Rendezvous();
   Rendezvous(const Rendezvous&) = delete;
@@ -25,14 +26,15 @@ class Rendezvous {
   /// Writes a file again that is gone: another process with one of these ids, rejected elsewhere,
   /// removed it. With `overwrite`, also a file that such a process has replaced.
   void restore(bool overwrite);
-  /// The address of `peer`. Error (network): it is not known yet; the reason is given.
+  /// The address of `peer`. Error (network): it is not known yet; the reason is given, for a file
+  /// of another run with the first setting that differs.
   Result<Address> find(int peer) const;
 
  private:
   std::filesystem::path file(int peer) const;
 
   std::filesystem::path folder_;
-  std::string run_id_;
+  std::string run_id_, settings_;
   std::vector<int> announced_;
   Address address_;
 };

@@ -206,9 +206,9 @@ HandshakeResult compare(const Identity& ours, const Identity& theirs) {
 
 std::string first_difference(const std::string& theirs, const std::string& ours) {
   if (theirs.empty() || ours.empty()) return {};
-  std::string printable = ours;  // as theirs, which has come in a hello
-  make_printable(printable);
-  const Settings there = settings_of(theirs), here = settings_of(printable);
+  std::string printable[] = {theirs, ours};
+  for (std::string& each : printable) make_printable(each);
+  const Settings there = settings_of(printable[0]), here = settings_of(printable[1]);
   std::set<std::string_view> names;
   for (const Settings* side : {&there, &here})
     for (const auto& [name, value] : *side) names.insert(name);
