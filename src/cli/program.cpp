@@ -63,9 +63,8 @@ std::string explain(const CLI::App& app, const CLI::ParseError& error, int argc,
   for (int i = has_command ? 2 : 1; about_names && i < argc; ++i) {
     const std::string given = argv[i];
     const std::string option = given.substr(0, given.find('='));
-    if (!option.starts_with("--") || option == "--" ||
-        std::ranges::find(known, option) != known.end())
-      continue;
+    if (given == "--") break;
+    if (!option.starts_with("--") || std::ranges::find(known, option) != known.end()) continue;
     return fmt::format("there is no option '{}'{}", option, known_names(option, known));
   }
   return fmt::format("{}; `{}{} --help` lists the {}", error.what(), app.get_name(),

@@ -68,7 +68,7 @@ class Codec {
  public:
   virtual ~Codec() = default;
   virtual Fidelity fidelity() const = 0;
-  /// Words of the message of a row of `length` ≥ 1 values. Depends on the length only.
+  /// Words of the message of a row of `length` ≥ 1 values. The same for every row of this length.
   virtual std::size_t words(std::size_t length) const = 0;
   /// Values of device memory that a request for a row of `length` values needs beside row and
   /// message.

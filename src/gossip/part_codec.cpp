@@ -53,16 +53,19 @@ std::size_t PartCodec::words(std::size_t length) const {
   return words;
 }
 
+// Part by part: the runs of one are of like lengths, so that none of a batch waits for a longer
+// one.
 template <class Request>
 void PartCodec::copy_rows(gpu::Device& device, std::span<const Request> requests, auto copy) const {
   std::vector<gpu::CopyRequest<float>> copies;
-  for (const Request& request : requests)
-    for_each_part([&](const RowPart& part, std::size_t value, std::size_t) {
+  for_each_part([&](const RowPart& part, std::size_t value, std::size_t) {
+    copies.clear();
+    for (const Request& request : requests)
       for (const RowPart::Run& run : part.runs())
         copies.push_back(
             copy(request.scratch + value + run.own, request.values + run.whole, run.values));
-    });
-  device.execute(copies);
+    device.execute(copies);
+  });
 }
 
 void PartCodec::encode(gpu::Device& device, std::span<const EncodeRequest> requests) const {

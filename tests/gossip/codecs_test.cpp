@@ -250,6 +250,29 @@ TEST_CASE("a row encoded part by part decodes to what each part decodes to as a 
     }
 }
 
+TEST_CASE("an index beyond its part is refused, though the row has one of this number") {
+  constexpr std::size_t d = 300;
+  const std::vector<RowPart> parts = parts_of(d, 10);
+  const CodecCase topk{"topk", 0.1};
+  const PartCodec codec(codec_of(topk), parts);
+  const auto row = normal(d, 1);
+  std::vector<float> message(codec.words(d)), scratch(d), onto(d, 1.0F);
+  gpu::CpuDevice device(1);
+  const EncodeRequest encode{row.data(), d, message.data(), 0, 0, scratch.data()};
+  codec.encode(device, std::span(&encode, 1));
+  // Of the second part the last index, which is the largest.
+  const auto words = [&](std::size_t part) { return codec_of(topk)->words(parts[part].values()); };
+  const std::size_t last = words(0) + words(1) - 1;
+  for (const std::size_t index : {parts[1].values() - 1, parts[1].values()}) {
+    message[last] = std::bit_cast<float>(static_cast<std::uint32_t>(index));
+    const gpu::FaultWord fault(device);
+    const DecodeRequest decode{
+        message.data(), onto.data(), d, 0, 0, Combine::replace, fault.word(), 77, scratch.data()};
+    codec.decode(device, std::span(&decode, 1));
+    CHECK(fault.tag() == (index < parts[1].values() ? 0 : 77));
+  }
+}
+
 TEST_CASE("a number beyond the largest is found in any piece of a message of parts") {
   constexpr std::size_t d = 3000;
   for (const CodecCase& c : codec_cases()) {

@@ -273,7 +273,7 @@ TEST_CASE("addresses of other runs in the rendezvous folder are ignored") {
               .find(1)
               .error()
               .message == world.folder.path() +
-                              "/peer-1.addr belongs to another run, whose configuration differs: "
+                              "/peer-1.addr belongs to another run: "
                               "optimizer.rate is 0.1? there and 0.01 here");
     world.add({0}, {{0, 1}});
     world.add({1}, {{0, 1}});

@@ -1,7 +1,7 @@
 """Starts Python programs as forks of a process that has imported PyTorch, which takes two seconds.
 
-The tests start more than a hundred such programs. They are processes like any other: what they
-import, do and leave behind, and how they end, is their own.
+The tests start more than a hundred such programs. They are processes like any other, but for
+PyTorch, which all of them have; what they do and leave behind, and how they end, is their own.
 
 Run as a program, with the number of a socket, it is the server.
 """
@@ -113,7 +113,7 @@ def next_program(requests: socket.socket) -> list[str]:
         os.dup2(file, number)
     for file in files:
         os.close(file)
-    # Whoever runs the tests in the background has made them ignore interrupts.
+    # A shell that runs the tests in the background makes them ignore interrupts.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     os.chdir(request["folder"])
     os.environ.clear()
@@ -126,4 +126,4 @@ if __name__ == "__main__":
 
     sys.argv = next_program(socket.socket(fileno=int(sys.argv[1])))
     sys.path[0] = str(Path(sys.argv[0]).parent)
-    ended = runpy.run_path(sys.argv[0], run_name="__main__")
+    kept = runpy.run_path(sys.argv[0], run_name="__main__")  # until the interpreter ends

@@ -2,6 +2,7 @@
 
 import functools
 import json
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -50,8 +51,11 @@ class Program:
         assert self.wait() == 0, self.output
         return json.loads(self.output.splitlines()[-1])
 
-    def wait(self) -> int:
-        return self.process.wait(DEADLINE)
+    def wait(self, timeout: float = DEADLINE) -> int:
+        try:
+            return self.process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"still runs after {timeout} s: {self.output}") from None
 
     def tell(self, line: str = "") -> None:
         """Sends a line to the program's standard input."""

@@ -49,7 +49,7 @@ def run_network(script: str, peers: int, folder: Path, *arguments: object) -> li
         started = [
             processes.start(EXAMPLES / script, "--peer", peer, *common) for peer in range(peers)
         ]
-        codes = [program.wait() for program in started]
+        codes = [program.wait(300) for program in started]
     finally:
         processes.kill()
     outputs = [program.output for program in started]

@@ -126,7 +126,7 @@ def test_a_missing_peer_is_named_and_the_others_end_at_the_join_timeout(
     check_same_as_one_process(net, ["0", "1", "2", "3"])
 
 
-def test_a_process_of_another_run_in_the_rendezvous_folder_is_told_apart(
+def test_the_setting_that_differs_from_a_run_in_the_same_rendezvous_folder_is_named(
     network: NetworkFactory,
 ) -> None:
     net = network(2, "net.join_timeout=30")

@@ -64,8 +64,10 @@ def test_rows_on_gpus_have_the_bits_of_one_process(
     [
         ("split.layers=2", "optimizer.momentum=0.9"),
         ("split.layers=2", "split.parameters=2", "algorithm.kind=gradient_tracking"),
+        ("split.layers=2", "split.parameters=2", "split.encode=part", "codec.kind=int8"),
+        ("split.layers=2", "split.encode=part", "algorithm.kind=choco", "codec.kind=topk"),
     ],
-    ids=["layers", "both"],
+    ids=["layers", "both", "int8", "topk"],
 )
 def test_workers_of_cut_models_on_gpus_have_the_bits_of_one_process(
     network: NetworkFactory, sets: tuple[str, ...]

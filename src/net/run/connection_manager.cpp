@@ -44,10 +44,6 @@ Status ConnectionManager::start() {
   acceptor_ = std::make_unique<Acceptor>(state_.scheduler, acceptor_options());
   GOSSAMER_TRY_STATUS(acceptor_->open(listening_->port));
   GOSSAMER_TRY_STATUS(announce());
-  state_.why_unknown = [this](int peer) {
-    const Result<Address> found = find_address(peer);
-    return found.ok() ? std::string() : found.error().message;
-  };
   for (auto& [pair, edge] : state_.edges) {
     if (edge.connects()) connect(edge);
     detours_.begin(edge, state_.setup.detour_patience);
@@ -59,7 +55,11 @@ Status ConnectionManager::start() {
 Status ConnectionManager::announce() {
   const std::string& folder = state_.setup.options.rendezvous;
   if (folder.empty()) return {};
-  rendezvous_.emplace(folder, state_.setup.identity.run_id, state_.setup.identity.settings);
+  // Without keys a hello shows the settings too.
+  const std::string& settings = state_.setup.identity.settings;
+  rendezvous_.emplace(folder, state_.setup.identity.run_id,
+                      state_.authenticator ? std::string() : settings);
+  state_.other_run = [this](int peer) { return rendezvous_->other_run(peer); };
   if (listening_->address.is_none()) return {};
   Address own = state_.setup.options.reach.advertise.empty() ? address() : listening_->address;
   if (is_any_host(own)) own.host = host_name();

@@ -118,12 +118,17 @@ void JoinPhase::schedule_release() {
 /// 12 tries in 30 s".
 std::vector<std::string> JoinPhase::missing() const {
   std::vector<std::string> lines;
+  std::map<int, std::string> others;  // of each peer that is missing, one file is read
   for (const auto& [pair, edge] : state_.edges) {
     if (edge.connected() || !edge.awaited) continue;
     std::string address = edge.connector ? edge.connector->address() : std::string();
     if (address.empty()) address = state_.configured_address(edge.remote);
     std::string why = edge.connector ? edge.connector->failure() : edge.remote_attempt;
-    if (why.empty() && state_.why_unknown) why = state_.why_unknown(edge.remote);
+    if (why.empty() && state_.other_run) {
+      const auto [other, is_new] = others.try_emplace(edge.remote);
+      if (is_new) other->second = state_.other_run(edge.remote);
+      why = other->second;
+    }
     if (why.empty()) why = "has not connected yet";
     const std::string name = state_.setup.words.name_of(edge.remote);
     std::string line = address.empty() ? fmt::format("{}: {}", name, why)

@@ -63,8 +63,9 @@ struct NetworkState {
   Relay relay;
   EdgeTable edges;
   RunProgress run;
-  /// Why the address of a peer is not known; empty if it is. For messages: it may read a file.
-  std::function<std::string(int peer)> why_unknown = {};
+  /// That a process of another run has taken the place of a peer; empty if none has. Null where
+  /// this is not known. It reads a file.
+  std::function<std::string(int peer)> other_run = {};
 };
 
 }  // namespace gossamer::net

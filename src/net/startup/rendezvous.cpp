@@ -79,7 +79,7 @@ void Rendezvous::restore(bool overwrite) {
     (void)announce(missing, address_);  // if the folder cannot be written, join_timeout reports it
 }
 
-Result<Address> Rendezvous::find(int peer) const {
+Result<Rendezvous::Entry> Rendezvous::read(int peer) const {
   const auto content = read_file(file(peer), kMaxFileBytes);
   if (!content.ok() && fs::exists(file(peer)))  // a pipe, say, or a file of another kind
     return Error{ErrorKind::network, content.error().message};
@@ -87,18 +87,29 @@ Result<Address> Rendezvous::find(int peer) const {
   const std::size_t first = text.find('\n'), second = text.find('\n', first + 1);
   if (first == text.npos || second == text.npos)
     return Error{ErrorKind::network, fmt::format("{} is not there yet", file(peer).string())};
-  const std::string address(text.substr(0, first)),
-      run_id(text.substr(first + 1, second - first - 1));
-  if (run_id != run_id_) {
-    const std::string difference =
-        first_difference(std::string(text.substr(second + 1)), settings_);
-    return Error{ErrorKind::network,
-                 fmt::format("{} belongs to another run{}", file(peer).string(),
-                             difference.empty()
-                                 ? ": is the configuration the same on both machines?"
-                                 : fmt::format(", whose configuration differs: {}", difference))};
-  }
-  auto found = parse_address(address);
+  return Entry{std::string(text.substr(0, first)),
+               std::string(text.substr(first + 1, second - first - 1)),
+               std::string(text.substr(second + 1))};
+}
+
+std::string Rendezvous::other_run(int peer, const Entry& entry) const {
+  if (entry.run_id == run_id_) return {};
+  const std::string difference = first_difference(entry.settings, settings_);
+  return fmt::format(
+      "{} belongs to another run: {}", file(peer).string(),
+      difference.empty() ? "is the configuration the same on both machines?" : difference);
+}
+
+std::string Rendezvous::other_run(int peer) const {
+  const auto entry = read(peer);
+  return entry.ok() ? other_run(peer, *entry) : std::string();
+}
+
+Result<Address> Rendezvous::find(int peer) const {
+  GOSSAMER_TRY(const Entry entry, read(peer));
+  if (std::string other = other_run(peer, entry); !other.empty())
+    return Error{ErrorKind::network, std::move(other)};
+  auto found = parse_address(entry.address);
   if (found.ok() && found->port == 0)
     return Error{ErrorKind::network,
                  fmt::format("{} has an address without a port", file(peer).string())};

@@ -40,6 +40,7 @@ class CodecTap final : public gossip::Codec {
   gossip::Fidelity fidelity() const override { return codec_->fidelity(); }
   std::size_t words(std::size_t length) const override { return codec_->words(length); }
   std::size_t scratch(std::size_t length) const override { return codec_->scratch(length); }
+  bool is_valuewise() const override { return codec_->is_valuewise(); }
   void decode(gpu::Device& device, std::span<const gossip::DecodeRequest> requests) const override {
     codec_->decode(device, requests);
   }

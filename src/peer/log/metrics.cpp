@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 
+#include "base/check.hpp"
 #include "base/hash.hpp"
 #include "net/tls/base64.hpp"
 
@@ -46,6 +47,7 @@ ConsensusDistance distances_from_mean(const std::vector<Row>& rows, auto&& with_
 }  // namespace
 
 ConsensusDistance consensus_distance(const RowViews& rows, std::span<float> average) {
+  GOSSAMER_CHECK(average.size() == rows.front().size(), "the average is as long as a row");
   return distances_from_mean(rows, [&](std::size_t begin, std::span<const double> mean) {
     std::ranges::transform(mean, average.begin() + static_cast<std::ptrdiff_t>(begin),
                            [](double value) { return static_cast<float>(value); });

@@ -141,6 +141,7 @@ std::string Setup::configuration_hash() const {
 }
 
 std::string Setup::uncut_configuration_hash() const {
+  if (config.model.split.encodes_parts() && !codec->is_valuewise()) return configuration_hash();
   Config uncut = config;
   uncut.resolved["split"] = train::split_parameters().values({});
   return hash_hex(uncut.shared_hash() + workload->data_hash() + workload->spec().model_text);

@@ -91,7 +91,7 @@ struct Setup {
   /// Hash of the shared configuration and of the content of the data set. Reads all of the data.
   std::string configuration_hash() const;
   /// The same of the run whose models are not cut: a cut changes nothing in the state of whole
-  /// replicas.
+  /// replicas, unless their parts are encoded one by one; then it is that of this run.
   std::string uncut_configuration_hash() const;
 };
 

@@ -2,6 +2,7 @@
 
 import pytest
 from network_test_util import NetworkFactory
+from test_whole_checkpoint import KEPT, checkpoint_after_8_rounds, resume_in_one_process
 from test_workers import MLP, SLICED, start
 
 CODED = (*MLP, "algorithm.kind=choco", "algorithm.consensus_rate=0.2")
@@ -38,3 +39,16 @@ def test_a_worker_apart_with_a_codec_of_whole_rows_is_refused(network: NetworkFa
     assert refused.wait() == 2
     assert "split.encode: 'int8' makes messages of whole rows of a model" in refused.stderr
     assert "set split.encode = part" in refused.stderr
+
+
+def test_a_checkpoint_of_parts_that_are_encoded_goes_on_with_the_same_cut_only(
+    network: NetworkFactory,
+) -> None:
+    cut = ("split.layers=3", "split.encode=part", "codec.kind=int8")
+    net = network(2, *MLP, "topology.kind=complete", *KEPT, *cut)
+    checkpoint = checkpoint_after_8_rounds(net, 3, "split.layers=3")
+    resumed = resume_in_one_process(net, checkpoint)
+    assert resumed["final_hash"] == net.run_in_one_process()["final_hash"]
+    for other in ("split.layers=2", "split.encode=model"):
+        with pytest.raises(AssertionError, match="another configuration"):
+            resume_in_one_process(net, checkpoint, other)

@@ -305,12 +305,11 @@ def test_every_variant_of_a_study_is_a_valid_run(folder: Path, blank_mnist: Path
     variants = read_variants(folder / "study.toml")
     for part in study.parts:
         config = tomllib.loads((folder / part.config).read_text(encoding="utf-8"))
-        short = {"data.path": str(blank_mnist)} if "path" in config.get("data", {}) else {}
-        if "pretrained" in config.get(
-            "model", {}
-        ):  # a check makes the model with which peers begin
-            short["model.pretrained"] = "1"
-        chosen = {name: {**variants[name], **short} for name in part.variants or variants}
+        quick = {"data.path": str(blank_mnist)} if "path" in config.get("data", {}) else {}
+        # A check makes the model with which peers begin.
+        if "pretrained" in config.get("model", {}):
+            quick["model.pretrained"] = "1"
+        chosen = {name: {**variants[name], **quick} for name in part.variants or variants}
         first = [Axis(axis.key, axis.values[:1]) for axis in parse_axes(list(part.axes))]
         check_part(
             folder, part, make_cells([Axis("variant", tuple(chosen)), *first], (), folder, chosen)
