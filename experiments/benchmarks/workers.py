@@ -7,6 +7,10 @@ model's seconds of training over those of the workers. Its bound by layers is 2 
 microbatches, because each worker waits while the first microbatch comes and while the last one
 goes; inside layers it is 2. Peak memory is that of the largest process.
 
+What two processes can gain on this machine is measured in the same way: two that train a whole
+model each, at once, against one (--control). Cores that share caches, memory and other jobs do less
+than twice the work of one.
+
     .venv/bin/python experiments/benchmarks/workers.py [--cut parameters] [--batch 1024] [--json]
 """
 
@@ -71,6 +75,18 @@ def train(
     return max(seconds(log) for log in logs), peak
 
 
+def train_twice(binary: Path, folder: Path, settings: dict[str, Any]) -> list[float]:
+    """Seconds of training of two processes at once, of which each has a whole model."""
+    folders = [folder / "a", folder / "b"]
+    wait(
+        [
+            start(binary, "peer", each, settings | {"net.rendezvous": each / "meet"}, "--id", "0")
+            for each in folders
+        ]
+    )
+    return [seconds(each / "log-0.jsonl") for each in folders]
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -81,6 +97,7 @@ def main() -> int:
     parser.add_argument("--microbatches", type=int, help="default: 8 by layers, 4 inside layers")
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--pairs", type=int, default=9)
+    parser.add_argument("--control", action="store_true")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     by_layers = arguments.cut == "layers"
@@ -107,6 +124,19 @@ def main() -> int:
         peaks[workers] = max(peaks[workers], peak)
         return arguments.rounds / taken
 
+    def rate_of_two() -> float:
+        with tempfile.TemporaryDirectory(prefix="gossamer-workers-") as name:
+            taken = train_twice(arguments.binary, Path(name), settings)
+        return sum(arguments.rounds / each for each in taken)
+
+    if arguments.control:
+        pairs = measure("two processes over one", 2, arguments.pairs, rate_of_two, lambda: rate(1))
+        low, high = pairs.interval()
+        print(
+            f"two processes with a whole model each do {pairs.ratio:.3f} times the work of one "
+            f"(95 %: {low:.3f} to {high:.3f})"
+        )
+        return 0
     pairs = measure(
         "two workers over one process", 1.6, arguments.pairs, lambda: rate(2), lambda: rate(1)
     )
