@@ -11,7 +11,7 @@ What two processes can gain on this machine is measured in the same way: two tha
 model each, at once, against one (--control). Cores that share caches, memory and other jobs do less
 than twice the work of one.
 
-    .venv/bin/python experiments/benchmarks/workers.py [--cut parameters] [--batch 1024] [--json]
+    .venv/bin/python experiments/benchmarks/workers.py [--cut parameters] [--batch 1024] [--control]
 """
 
 from __future__ import annotations

@@ -10,10 +10,6 @@ namespace {
 /// A decoding's tag holds the sender, counted from 1, and the round.
 constexpr int kRoundBits = 40;
 
-std::uint64_t tag_of(int from, Round t) {
-  return (static_cast<std::uint64_t>(from) + 1) << kRoundBits | t;
-}
-
 }  // namespace
 
 CodedMessenger::Stream::Stream(const ProcessContext& process, int gpu_index, std::size_t length)
@@ -35,7 +31,7 @@ DecodeRequest CodedMessenger::Stream::decoding(std::span<const float> message,
           .round = t,
           .combine = combine,
           .fault = fault.word(),
-          .tag = tag_of(from, t),
+          .tag = (static_cast<std::uint64_t>(from) + 1) << kRoundBits | t,
           .scratch = scratch.row(0).data()};
 }
 

@@ -71,15 +71,15 @@ gossip::ModelRows model_rows(const Setup& setup) {
 Status encode_parts(Setup& setup) {
   const train::SplitModel* const model = setup.workload->spec().split.get();
   const Config& config = setup.config;
-  if (!model || setup.codec->is_valuewise()) return {};
-  if (setup.part && !config.model.split.encodes_parts())
+  const bool is_apart = setup.part.has_value(), encodes_parts = config.model.split.encodes_parts();
+  if (!model || setup.codec->is_valuewise() || is_apart == encodes_parts) return {};
+  if (is_apart)
     return invalid_error(fmt::format(
         "split.encode: '{}' makes messages of whole rows of a model, and a worker in a process of "
         "its own has a part of them; set split.encode = part, which makes a message of each part "
         "(other bits than those of whole rows, and the same in one process), or codec.kind = bf16 "
         "or none",
         config.codec.kind));
-  if (setup.part || !config.model.split.encodes_parts()) return {};
   std::vector<gossip::RowPart> parts;
   for (int part = 0; part < static_cast<int>(model->parts().size()); ++part)
     parts.push_back(row_part(*model, part));
