@@ -14,7 +14,7 @@ from pathlib import Path
 
 import gossamer.torch as gossip
 import torch
-from tasks import batch_of, loss_of, moments_of, sgd
+from tasks import accuracy_of, batch_of, loss_of, moments_of, sgd
 
 config, peer, out = sys.argv[1], int(sys.argv[2]), Path(sys.argv[3])
 arguments = dict(argument.split("=", 1) for argument in sys.argv[4:])
@@ -63,4 +63,4 @@ while not optimizer.finished and not Path(options.get("until", "none")).exists()
     print(f"step {step}", flush=True)
 optimizer.close()
 end = json.loads((out / f"log-{peer}.jsonl").read_text().splitlines()[-1])
-print(json.dumps({"steps": step, "loss": None if loss is None else float(loss), "end": end}))
+print(json.dumps({"steps": step, "accuracy": accuracy_of(model)[1], "end": end}))
