@@ -31,24 +31,21 @@ ReplicaWorker<Real>::ReplicaWorker(Worker<Real> worker, SplitModel training, Spl
 
 template <class Real>
 std::size_t ReplicaWorker<Real>::workspace_bytes(int batch) const {
-  return PipelinedGradient<Real>::worker_bytes(training_, worker_.part,
-                                               options_.microbatches_of(batch)) +
-         gpu::DeviceRows<Real>::bytes(1, part_of(evaluation_).workspace);
+  return std::max(PipelinedGradient<Real>::worker_bytes(training_, worker_.part,
+                                                        options_.microbatches_of(batch)),
+                  gpu::DeviceRows<Real>::bytes(1, part_of(evaluation_).workspace));
 }
 
-/// The workspaces, on the GPU of the rows.
 template <class Real>
-void ReplicaWorker<Real>::allocate(const Real* parameters, std::size_t in_flight) {
+void ReplicaWorker<Real>::allocate(const Real* parameters, std::size_t values) {
   const int gpu_index = device_.gpu_of(parameters);
   if (sums_.count() == 0) {
     sums_ = gpu::DeviceRows<double>::on_gpu(device_, gpu_index, 1, 2);
     hits_ = gpu::DeviceRows<std::int64_t>::on_gpu(device_, gpu_index, 1, 1);
-    evaluated_ =
-        gpu::DeviceRows<Real>::on_gpu(device_, gpu_index, 1, part_of(evaluation_).workspace);
   }
-  if (workspaces_.count() < in_flight)
-    workspaces_ =
-        gpu::DeviceRows<Real>::on_gpu(device_, gpu_index, in_flight, part_of(training_).workspace);
+  if (workspace_.length() >= values) return;
+  workspace_ = {};  // the smaller one is not held beside it
+  workspace_ = gpu::DeviceRows<Real>::on_gpu(device_, gpu_index, 1, values);
 }
 
 template <class Real>
@@ -56,14 +53,16 @@ void ReplicaWorker<Real>::gradient(const gpu::Task& task, const PipelinedRequest
   const int microbatches = options_.microbatches_of(request.batch);
   const int stage = part_of(training_).stage, stages = training_.stages();
   const auto in_flight = static_cast<std::size_t>(train::in_flight(stage, stages, microbatches));
-  allocate(request.parameters, in_flight);
+  const std::size_t each =
+      gpu::DeviceRows<Real>::bytes(1, part_of(training_).workspace) / sizeof(Real);
+  allocate(request.parameters, in_flight * each);
   agree(static_cast<double>(request.step));
   Sums sums;
   device_.upload(sums_.row(0).data(), &sums, sizeof sums);
   for (const PipelineStep& step : stage_order(stage, stages, microbatches)) {
     const Microbatch piece = Microbatch::of(request.batch, microbatches, step.microbatch);
     const std::size_t place = static_cast<std::size_t>(step.microbatch) % in_flight;
-    const gpu::PartJob<Real> job{.workspace = workspaces_.row(place).data(),
+    const gpu::PartJob<Real> job{.workspace = workspace_.row(0).data() + place * each,
                                  .parameters = request.parameters,
                                  .gradient = request.gradient,
                                  .samples = request.samples + piece.first,
@@ -86,7 +85,7 @@ void ReplicaWorker<Real>::gradient(const gpu::Task& task, const PipelinedRequest
 
 template <class Real>
 void ReplicaWorker<Real>::score(const gpu::Task& task, ScoreRequest<Real>& request) {
-  allocate(request.parameters, 0);
+  allocate(request.parameters, part_of(evaluation_).workspace);
   std::span<const Piece> pieces = request.pieces;
   while (!pieces.empty()) {
     agree(kEvaluates);
@@ -108,7 +107,7 @@ std::vector<Score> ReplicaWorker<Real>::score_some(const gpu::Task& task, const 
     device_.upload(hits_.row(0).data(), &hits, sizeof hits);
     const auto batch = static_cast<int>(pieces[k].size());
     pass(evaluation_, task, false,
-         {.workspace = evaluated_.row(0).data(),
+         {.workspace = workspace_.row(0).data(),
           .parameters = parameters,
           .samples = pieces[k].data(),
           .batch = batch,

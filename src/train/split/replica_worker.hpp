@@ -46,7 +46,8 @@ class ReplicaWorker {
   const ModelPart& part_of(const SplitModel& model) const {
     return model.parts()[static_cast<std::size_t>(worker_.part)];
   }
-  void allocate(const Real* parameters, std::size_t in_flight);
+  /// On the GPU of the rows, for as many values at least.
+  void allocate(const Real* parameters, std::size_t values);
   /// The pass of the stage: this worker's segments, with the messages that they take and send.
   /// `job`: of the worker's row and workspace.
   void pass(const SplitModel& model, gpu::Task task, bool is_backward,
@@ -64,8 +65,9 @@ class ReplicaWorker {
   SplitModel training_, evaluation_;
   SplitOptions options_;
   gpu::BasicDevice<Real>& device_;
-  gpu::DeviceRows<Real> workspaces_;    ///< of the microbatches in flight, for training
-  gpu::DeviceRows<Real> evaluated_;     ///< the workspace of a piece
+  /// One behind the other those of the microbatches in flight, or that of a piece: a worker does
+  /// not train and evaluate at once.
+  gpu::DeviceRows<Real> workspace_;
   gpu::DeviceRows<double> sums_;        ///< loss_sum, and loss, of a batch or a piece
   gpu::DeviceRows<std::int64_t> hits_;  ///< of a piece
   std::vector<Real> staged_;            ///< a message on its way between device and host memory
