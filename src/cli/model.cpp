@@ -192,7 +192,7 @@ std::vector<ShownWorker> workers_of(const ShownModel& shown, const train::SplitM
   for (int w = 0; w < shown.split.workers(); ++w) {
     const std::size_t bytes = train::PipelinedGradient<float>::worker_bytes(split, w, microbatches);
     const train::ModelPart& part = split.parts()[static_cast<std::size_t>(w)];
-    workers.push_back({part, train::in_flight(part.stage, split.stages(), microbatches),
+    workers.push_back({part, train::Pipeline::of(split, microbatches).in_flight(part.stage),
                        static_cast<double>(bytes), costs.bytes_sent(w)});
   }
   return workers;
@@ -217,8 +217,8 @@ void print_split(const ShownModel& shown, const train::SplitModel& split) {
   fmt::print(
       "\nA worker keeps a workspace for each microbatch between its forward and backward pass, and "
       "sends outputs\nand gradients.");
-  if (shown.split.layers > 1)
-    fmt::print(" Where stages are equal and links fast, they are idle {:.1f} % of a step.",
+  if (shown.split.layers > 1 && shown.split.parameters == 1)
+    fmt::print(" Where stages are equal and links fast, they are idle {:.1f} % of a step at most.",
                100 * train::pipeline_bubble(shown.split.layers, microbatches));
   fmt::print("\n");
 }

@@ -135,10 +135,10 @@ struct Job {
   }
 };
 
-/// What a part of a network does with some samples of a batch. Where its first layer is a slice of
-/// a dense layer or a convolution, whose gradient in the input goes on from another slice's or to
-/// one (LayerInput::begun_gradient), the backward pass may be in two, so that slices compute side
-/// by side: all but that gradient, and then that; or all but the gradients of that layer's
+/// What a part of a network does with some samples of a batch. Where its first layer is a dense
+/// layer or a convolution, the backward pass may be in two, so that no other part waits for what it
+/// does not need: all but the gradient in that layer's input, which may go on from that of another
+/// slice (LayerInput::begun_gradient), and then that; or all but the gradients of that layer's
 /// parameters, and then these.
 enum class PartPass {
   forward,

@@ -32,42 +32,46 @@ void take_no_time(PipelineCosts& costs) {
 
 TEST_CASE(
     "a pipeline's order: each pass once, inputs before, and a bound on microbatches in flight") {
-  for (int parts = 1; parts <= 6; ++parts)
-    for (int microbatches = 1; microbatches <= 9; ++microbatches) {
-      CAPTURE(parts);
-      CAPTURE(microbatches);
-      const std::vector<PipelineStep> order = pipeline_order(parts, microbatches);
-      REQUIRE(order.size() == static_cast<std::size_t>(2 * parts * microbatches));
-      std::vector<int> forward(static_cast<std::size_t>(parts)), backward = forward;
-      std::vector<std::vector<PipelineStep>> own(static_cast<std::size_t>(parts));
-      for (const PipelineStep& step : order) {
-        const auto p = static_cast<std::size_t>(step.stage);
-        own[p].push_back(step);
-        if (step.is_backward) {
-          CHECK(step.microbatch == backward[p]++);  // ascending: sums of gradients have one order
-          CHECK(forward[p] > step.microbatch);
-          if (step.stage + 1 < parts) CHECK(backward[p + 1] > step.microbatch);
-        } else {
-          CHECK(step.microbatch == forward[p]++);
-          if (step.stage > 0) CHECK(forward[p - 1] > step.microbatch);
-        }
-        CHECK(forward[p] - backward[p] <= in_flight(step.stage, parts, microbatches));
+  for (int k = 0; k < 2 * 6 * 12; ++k) {
+    const int parts = 1 + k / 2 % 6, microbatches = 1 + k / 12;
+    const Pipeline pipeline{parts, microbatches, k % 2 == 1};
+    CAPTURE(parts);
+    CAPTURE(microbatches);
+    CAPTURE(pipeline.is_eager);
+    const std::vector<PipelineStep> order = pipeline.order();
+    REQUIRE(order.size() == static_cast<std::size_t>(2 * parts * microbatches));
+    std::vector<int> forward(static_cast<std::size_t>(parts)), backward = forward;
+    std::vector<std::vector<PipelineStep>> own(static_cast<std::size_t>(parts));
+    for (const PipelineStep& step : order) {
+      const auto p = static_cast<std::size_t>(step.stage);
+      own[p].push_back(step);
+      if (step.is_backward) {
+        CHECK(step.microbatch == backward[p]++);  // ascending: sums of gradients have one order
+        CHECK(forward[p] > step.microbatch);
+        if (step.stage + 1 < parts) CHECK(backward[p + 1] > step.microbatch);
+      } else {
+        CHECK(step.microbatch == forward[p]++);
+        if (step.stage > 0) CHECK(forward[p - 1] > step.microbatch);
       }
-      for (int p = 0; p < parts; ++p)
-        CHECK(own[static_cast<std::size_t>(p)] == stage_order(p, parts, microbatches));
+      CHECK(forward[p] - backward[p] <= pipeline.in_flight(step.stage));
     }
+    for (int p = 0; p < parts; ++p) CHECK(own[static_cast<std::size_t>(p)] == pipeline.order_of(p));
+  }
 }
 
 TEST_CASE("one forward, one backward: the order of three stages") {
-  const auto text = [](int part) {
+  const auto text = [](int part, bool is_eager = false) {
     std::string letters;
-    for (const PipelineStep& step : stage_order(part, 3, 4))
+    for (const PipelineStep& step : Pipeline{3, 4, is_eager}.order_of(part))
       letters += (step.is_backward ? 'b' : 'f') + std::to_string(step.microbatch);
     return letters;
   };
   CHECK(text(0) == "f0f1f2b0f3b1b2b3");
   CHECK(text(1) == "f0f1b0f2b1f3b2b3");
   CHECK(text(2) == "f0b0f1b1f2b2f3b3");
+  CHECK(text(0, true) == "f0f1f2f3b0b1b2b3");
+  CHECK(text(1, true) == "f0f1f2b0f3b1b2b3");
+  CHECK(text(2, true) == text(2));
 }
 
 TEST_CASE("equal parts with fast links idle as the formula says") {
@@ -138,6 +142,33 @@ TEST_CASE("workers that share a stage: each waits for what it takes, as computed
   CHECK(time.idle == doctest::Approx(1 - 13.0 / (2 * 15)));
   // Two microbatches of half the work, one after the other.
   CHECK(pipeline_time(costs, 2).seconds == doctest::Approx(13 + 8 * 0.5));
+}
+
+TEST_CASE("more forward passes ahead hide the time of messages") {
+  // A microbatch takes 1 forward and 1 backward in each of two stages, and 1 in a message. From
+  // one pass of the first stage over it to the next microbatch in its place it takes 6: with two
+  // places 3 a microbatch, and with three no more than a stage computes, 2.
+  constexpr int kMicrobatches = 100;
+  PipelineCosts costs = equal_parts(2);
+  for (PipelineCosts::Segment& segment : costs.segments)
+    segment.forward = segment.backward = kMicrobatches;
+  costs.latency = 1;
+  CHECK(pipeline_time(costs, kMicrobatches).seconds == doctest::Approx(3 * kMicrobatches + 2));
+  costs.is_eager = true;
+  CHECK(pipeline_time(costs, kMicrobatches).seconds == doctest::Approx(2 * kMicrobatches + 4));
+}
+
+TEST_CASE("a stage that sends its gradients first, as computed by hand") {
+  // Forward takes 1 a microbatch, backward 2, of which the second stage does 1 after it has sent.
+  PipelineCosts costs;
+  costs.segments = {{.stage = 0, .worker = 0, .forward = 2, .backward = 4},
+                    {.stage = 1, .worker = 1, .forward = 2, .backward = 4, .after_sending = 2}};
+  costs.messages = {{0, 1, 100, Kind::output}, {1, 0, 100, Kind::gradient}};
+  // Stage 1 computes from 1 to 7, and sends at 3 and 6. Stage 0 computes until 2, from 3 to 5, and
+  // from 6 to 8.
+  CHECK(pipeline_time(costs, 2).seconds == doctest::Approx(8));
+  costs.segments[1].after_sending = 0;  // sends at 4 and 7
+  CHECK(pipeline_time(costs, 2).seconds == doctest::Approx(9));
 }
 
 TEST_CASE("a slice goes on with the gradient of another, and both compute while it travels") {

@@ -64,6 +64,7 @@ class Links final : public WorkerLinks<float> {
  public:
   Links(Replica& replica, int part) : replica_(replica), part_(part) {}
   void send(int part, std::span<const float> values) override {
+    if (on_send) on_send(part);
     replica_.send({part_, part}, {values.begin(), values.end()});
   }
   void receive(int part, std::span<float> values) override {
@@ -72,6 +73,8 @@ class Links final : public WorkerLinks<float> {
   bool trains(std::uint64_t, std::uint64_t) override { return true; }
   bool is_whole() override { return true; }
   void close() override { replica_.close(); }
+
+  std::function<void(int part)> on_send;
 
  private:
   Replica& replica_;
@@ -155,6 +158,18 @@ void check_replica(Bench& bench, const SplitOptions& options) {
   }
 }
 
+/// Of the segments that send gradients to another stage.
+void count_first_layers(const SplitModel& split, std::map<std::string, int>& counts) {
+  for (const Message& message : split.gradients()) {
+    if (message.is_begun) continue;
+    const Segment& segment = split.segments()[static_cast<std::size_t>(message.from)];
+    const auto& first = segment.program.layers.front().operation;
+    const bool is_dense = std::holds_alternative<gpu::DenseOperation>(first);
+    const bool is_convolution = std::holds_alternative<gpu::ConvolutionOperation>(first);
+    ++counts[is_dense ? "dense" : is_convolution ? "convolution" : "neither"];
+  }
+}
+
 Bench mlp_bench() {
   return Bench(chain({Dense{.units = 5, .activation = Activation::relu},
                       Dense{.units = 4, .activation = Activation::tanh}, Dense{.units = 3}},
@@ -165,6 +180,7 @@ Bench mlp_bench() {
 }  // namespace
 
 TEST_CASE("workers apart have the gradients, losses and scores of the whole model to the bit") {
+  std::map<std::string, int> in_two;
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     CAPTURE(seed);
     const RandomGraph graph(seed, false);
@@ -173,14 +189,50 @@ TEST_CASE("workers apart have the gradients, losses and scores of the whole mode
     const int most = parameterised(bench.network);
     for (const int slices : {1, 2})
       for (int layers = slices == 1 ? 2 : 1; layers <= std::min(most, 4 / slices); ++layers) {
-        const SplitOptions options{.layers = layers,
-                                   .parameters = slices,
-                                   .microbatches = 1 + static_cast<int>(random.below(9))};
+        SplitOptions options{.layers = layers,
+                             .parameters = slices,
+                             .microbatches = 1 + static_cast<int>(random.below(9))};
         if (!SplitModel::make(bench.network, options, bench.batch).ok()) continue;
         CAPTURE(layers);
         CAPTURE(slices);
-        check_replica(bench, options);
+        for (const int k : {0, 1, 2, 3}) {
+          options.overlap = k % 2 == 0;
+          options.schedule = k < 2 ? "1f1b" : "eager_1f1b";
+          check_replica(bench, options);
+        }
+        count_first_layers(split_of(bench.network, options, bench.batch), in_two);
       }
+  }
+  CHECK(in_two["dense"] > 0);
+  CHECK(in_two["convolution"] > 0);
+  CHECK(in_two["neither"] > 0);
+}
+
+TEST_CASE("a stage sends its gradients before it makes those of its first layer's parameters") {
+  Bench bench = mlp_bench();
+  for (const bool overlap : {true, false}) {
+    CAPTURE(overlap);
+    const SplitOptions options{
+        .layers = 2, .microbatches = 1, .cuts = {"1.dense"}, .overlap = overlap};
+    Replica replica;
+    WorkerThread first(replica, bench, options, 0), second(replica, bench, options, 1);
+    REQUIRE(second.training.segments().back().sends_before_parameters == overlap);
+    int gradients = 0;
+    second.links.on_send = [&](int part) {
+      if (part != 0 || gradients++ > 0) return;  // the loss follows
+      CHECK(std::isnan(second.gradient.front()) == overlap);
+      CHECK(!std::isnan(second.gradient.back()));
+    };
+    in_threads(2, [&](int part) {
+      WorkerThread& own = part == 0 ? first : second;
+      own.worker.gradient(bench.task(), {.samples = bench.table.all.data(),
+                                         .batch = bench.batch,
+                                         .parameters = own.row.data(),
+                                         .gradient = own.gradient.data(),
+                                         .loss = &own.loss});
+    });
+    CHECK(gradients == 2);
+    CHECK(!std::isnan(second.gradient.front()));
   }
 }
 

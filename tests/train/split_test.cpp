@@ -40,7 +40,8 @@ TEST_CASE("random graphs, cut anywhere, have the gradients of the whole ones to 
       check_same_gradient<float>(
           bench, {.layers = layers, .microbatches = 1 + static_cast<int>(random.below(9))});
     }
-    check_same_gradient<double>(bench, {.layers = std::min(2, most), .microbatches = 3});
+    check_same_gradient<double>(
+        bench, {.layers = std::min(3, most), .microbatches = 3, .schedule = "eager_1f1b"});
   }
 }
 
@@ -129,6 +130,24 @@ TEST_CASE("four workers of equal parts take at most 1.15 quarters of the memory 
               PipelinedGradient<float>::worker_bytes(split, p, options.microbatches_of(batch)));
     CAPTURE(p);
     CHECK(own <= 1.15 * whole / 4);
+  }
+}
+
+TEST_CASE("what a stage does after it has sent is the gradient of its first layer's parameters") {
+  const std::vector<Operator> operators(4, Dense{.units = 16});
+  const CompiledModel model = Bench::compiled(chain(operators, Loss::softmax_cross_entropy),
+                                              {.width = 16, .classes = 16}, 8);
+  for (const bool overlap : {true, false}) {
+    CAPTURE(overlap);
+    const PipelineCosts costs =
+        pipeline_costs(split_of(model, {.layers = 4, .overlap = overlap}, 8), 4, 8, sizeof(float));
+    REQUIRE(costs.segments.size() == 4);
+    for (const PipelineCosts::Segment& segment : costs.segments) {
+      const bool has_one_before = segment.stage > 0;
+      CHECK(segment.after_sending == (overlap && has_one_before ? segment.forward : 0));
+      CHECK(segment.after_begun == 0);
+      if (has_one_before) CHECK(segment.backward == doctest::Approx(2 * segment.forward));
+    }
   }
 }
 

@@ -86,7 +86,8 @@ std::vector<std::pair<std::string, std::string>> split_lines(const SplitCosts& c
                                  100 * costs.fast_links_idle);
   const bool has_slices = std::ranges::any_of(
       costs.workers, [](const WorkerCosts& worker) { return worker.part.slice > 0; });
-  if (!has_slices) step += fmt::format(" ({:.1f} % if stages were equal)", 100 * costs.bubble);
+  if (!has_slices)
+    step += fmt::format(" ({:.1f} % at most if stages were equal)", 100 * costs.bubble);
   if (costs.step)
     step += fmt::format(", {:.1f} % here, where it takes {:.4g} s", 100 * costs.step->idle,
                         costs.step->seconds);

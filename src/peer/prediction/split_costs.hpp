@@ -22,8 +22,8 @@ struct WorkerCosts {
 struct SplitCosts {
   std::vector<WorkerCosts> workers;
   int microbatches = 0;
-  double bubble = 0;           ///< idle part of the workers' time, with equal stages and fast links
-  double fast_links_idle = 0;  ///< the same with the shares of work that the workers have
+  double bubble = 0;           ///< train::pipeline_bubble
+  double fast_links_idle = 0;  ///< idle part of the workers' time with fast links
   /// Of the run's virtual time: seconds of a step, and the idle part. None: a step takes no time.
   std::optional<train::PipelineTime> step;
   double whole_memory_bytes = 0;  ///< of a worker that holds the whole model

@@ -29,6 +29,18 @@ const ParameterSet<SplitOptions>& split_parameters() {
                    "names of the operations with which the second and each later stage begins "
                    "(`gossamer model` shows them); auto or empty: chosen so that the largest stage "
                    "has as little arithmetic as possible"})
+          .add("schedule", &SplitOptions::schedule,
+               {.help = "the order of a stage's passes: one forward, one backward (1f1b); with "
+                        "eager_1f1b up to twice as many forward passes come before the first "
+                        "backward one, so that messages travel while stages compute, which takes "
+                        "memory for their activations. The result has the same bits",
+                .choices = {"1f1b", "eager_1f1b"}})
+          .add("overlap", &SplitOptions::overlap,
+               {.help = "a stage whose first operation is dense or a convolution sends the "
+                        "gradients that the stage before it needs, and then makes those of that "
+                        "operation's parameters, so that stages wait less for each other; false: "
+                        "it sends them when its backward pass is done. The result has the same "
+                        "bits"})
           .add("encode", &SplitOptions::encode,
                {.help = "of what [codec] makes messages: of the whole row of a model, or of each "
                         "worker's part by itself, which workers in processes of their own need for "

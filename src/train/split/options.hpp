@@ -10,15 +10,23 @@
 namespace gossamer::train {
 
 struct SplitOptions {
-  int layers = 1;        ///< stages of consecutive operations of the model
-  int parameters = 1;    ///< slices of a stage; each is a worker's
-  int microbatches = 0;  ///< of a batch; 0: four for each worker
-  std::vector<std::string> cuts =
-      {};                        ///< the operations with which stages 1, 2, … begin; empty: chosen
-  std::string encode = "model";  ///< of what a codec makes a message: "model" or "part"
+  /// Stages of consecutive operations of the model, slices of a stage, each of which is a worker's,
+  /// and microbatches of a batch, 0: four for each stage.
+  int layers = 1, parameters = 1, microbatches = 0;
+  /// The operations with which stages 1, 2, … begin; empty: chosen.
+  std::vector<std::string> cuts = {};
+  /// A stage whose first operation is dense or a convolution sends gradients to the one before it,
+  /// and then makes those of that operation's parameters (as in Qi et al. 2024, "Zero Bubble
+  /// Pipeline Parallelism"). The bits are the same.
+  bool overlap = true;
+  /// "1f1b" or "eager_1f1b": Pipeline.
+  std::string schedule = "1f1b";
+  /// Of what a codec makes a message: "model" or "part".
+  std::string encode = "model";
 
   int workers() const { return layers * parameters; }  ///< of a replica
   bool is_on() const { return workers() > 1; }
+  bool is_eager() const { return schedule == "eager_1f1b"; }
   bool encodes_parts() const { return encode == "part"; }
   /// Microbatches of a batch: as many as it has samples, at most.
   int microbatches_of(int batch) const {

@@ -14,9 +14,9 @@ namespace {
 /// The stages' orders, of which some stage's next step is taken at a time.
 class Walk {
  public:
-  Walk(int stages, int microbatches)
-      : next_(static_cast<std::size_t>(stages)), done_(static_cast<std::size_t>(stages)) {
-    for (int s = 0; s < stages; ++s) orders_.push_back(stage_order(s, stages, microbatches));
+  explicit Walk(const Pipeline& pipeline)
+      : next_(static_cast<std::size_t>(pipeline.stages)), done_(next_.size()) {
+    for (int s = 0; s < pipeline.stages; ++s) orders_.push_back(pipeline.order_of(s));
   }
 
   /// Calls take(step) for each step, once it can be taken. Stages take turns, the first of them
@@ -85,13 +85,14 @@ class Transfers {
 
 }  // namespace
 
-int in_flight(int stage, int stages, int microbatches) {
-  return std::min(microbatches, stages - stage);
+int Pipeline::in_flight(int stage) const {
+  const int from_here = stages - stage;
+  return std::min(microbatches, is_eager ? 2 * from_here - 1 : from_here);
 }
 
-std::vector<PipelineStep> stage_order(int stage, int stages, int microbatches) {
+std::vector<PipelineStep> Pipeline::order_of(int stage) const {
   std::vector<PipelineStep> order;
-  const int ahead = in_flight(stage, stages, microbatches);
+  const int ahead = in_flight(stage);
   for (int m = 0; m < ahead; ++m) order.push_back({stage, false, m});
   for (int m = 0; m < microbatches; ++m) {
     order.push_back({stage, true, m});
@@ -100,9 +101,9 @@ std::vector<PipelineStep> stage_order(int stage, int stages, int microbatches) {
   return order;
 }
 
-std::vector<PipelineStep> pipeline_order(int stages, int microbatches) {
+std::vector<PipelineStep> Pipeline::order() const {
   std::vector<PipelineStep> order;
-  Walk(stages, microbatches).run([&](const PipelineStep& step) { order.push_back(step); });
+  Walk(*this).run([&](const PipelineStep& step) { order.push_back(step); });
   return order;
 }
 
@@ -155,7 +156,7 @@ PipelineTime pipeline_time(const PipelineCosts& costs, int microbatches) {
     }
   };
   const auto segments = static_cast<int>(costs.segments.size());
-  Walk(costs.stages(), microbatches).run([&](const PipelineStep& step) {
+  Walk({costs.stages(), microbatches, costs.is_eager}).run([&](const PipelineStep& step) {
     for (int s = 0; s < segments; ++s) take(step.is_backward ? segments - 1 - s : s, step);
   });
   return {end, end > 0 ? 1 - busy / (end * costs.workers()) : 0};
@@ -164,6 +165,7 @@ PipelineTime pipeline_time(const PipelineCosts& costs, int microbatches) {
 PipelineCosts pipeline_costs(const SplitModel& model, double seconds, int batch,
                              std::size_t value_bytes) {
   PipelineCosts costs;
+  costs.is_eager = model.is_eager();
   double all = 0;
   for (const ModelPart& part : model.parts()) all += part.forward_flops + part.backward_flops;
   const double each = seconds / all;
@@ -173,8 +175,8 @@ PipelineCosts pipeline_costs(const SplitModel& model, double seconds, int batch,
          .worker = segment.worker,
          .forward = each * segment.forward_flops,
          .backward = each * segment.backward_flops,
-         .after_sending = segment.goes_on ? 0 : each * segment.input_flops,
-         .after_begun = segment.goes_on ? each * segment.input_flops : 0});
+         .after_sending = segment.sends_before_parameters ? each * segment.first_product_flops : 0,
+         .after_begun = segment.goes_on ? each * segment.first_product_flops : 0});
   using Kind = PipelineCosts::Message::Kind;
   std::map<std::tuple<Kind, int, int>, double> bytes;
   const double of_batch = static_cast<double>(value_bytes) * batch;

@@ -1,7 +1,8 @@
 // The order in which the stages of a replica pass microbatches: one forward, one backward (1F1B;
 // Narayanan et al. 2019, "PipeDream", with a flush at the end of each batch as in Fan et al. 2021,
-// "DAPPLE"). Stages are numbered 0 … stages − 1, and microbatches ascend. The workers that share a
-// stage take its steps together.
+// "DAPPLE"), or with more forward passes ahead (eager-1F1B; Zhuang et al. 2023, "On Optimizing the
+// Communication of Model Parallelism"). Stages are numbered 0 … stages − 1, and microbatches
+// ascend. The workers that share a stage take its steps together.
 #pragma once
 
 #include <vector>
@@ -17,18 +18,30 @@ struct PipelineStep {
   bool operator==(const PipelineStep&) const = default;
 };
 
-/// Microbatches that a stage has between forward and backward, at most: min(microbatches, stages −
-/// stage). Microbatch m lies in place m mod that number.
-int in_flight(int stage, int stages, int microbatches);
+struct Pipeline {
+  int stages = 1, microbatches = 1;
+  bool is_eager = false;
 
-/// What the workers of one stage do, in order: in_flight() forward passes, then backward and
-/// forward passes in turn, then the backward passes that are left. Backward passes ascend.
-std::vector<PipelineStep> stage_order(int stage, int stages, int microbatches);
+  static Pipeline of(const SplitModel& model, int microbatches) {
+    return {model.stages(), microbatches, model.is_eager()};
+  }
 
-/// The steps of all stages in an order in which one thread can take them: each stage's as in
-/// stage_order(), each forward pass after those of the stages before it, and each backward pass
-/// after those of the stages behind it.
-std::vector<PipelineStep> pipeline_order(int stages, int microbatches);
+  /// Microbatches that a stage has between forward and backward, at most: all, or, if fewer, stages
+  /// − stage, and if eager 2 (stages − stage) − 1, so that one more is on its way between two
+  /// stages while both compute. Microbatch m lies in place m mod that number.
+  int in_flight(int stage) const;
+
+  /// What the workers of one stage do, in order: in_flight() forward passes, then backward and
+  /// forward passes in turn, then the backward passes that are left. Backward passes ascend.
+  std::vector<PipelineStep> order_of(int stage) const;
+
+  /// The steps of all stages in an order in which one thread can take them: each stage's as in
+  /// order_of(), each forward pass after those of the stages before it, and each backward pass
+  /// after those of the stages behind it.
+  std::vector<PipelineStep> order() const;
+
+  bool operator==(const Pipeline&) const = default;
+};
 
 /// The durations of a batch's passes and messages.
 struct PipelineCosts {
@@ -46,6 +59,7 @@ struct PipelineCosts {
     enum class Kind { output, gradient, begun_gradient } kind = Kind::output;
   };
   std::vector<Message> messages;
+  bool is_eager = false;  ///< Pipeline
   int stages() const;
   int workers() const;
   double bytes_sent(int worker) const;  ///< to other workers, for the whole batch
@@ -66,7 +80,8 @@ struct PipelineTime {
 /// these.
 PipelineTime pipeline_time(const PipelineCosts& costs, int microbatches);
 
-/// The idle part of the time with equal stages and messages that take no time: (stages − 1) /
+/// The idle part of the time with equal stages that send when a pass is done, and messages that
+/// take no time: (stages − 1) /
 /// (microbatches + stages − 1) (Huang et al. 2019, §2.3).
 constexpr double pipeline_bubble(int stages, int microbatches) {
   return static_cast<double>(stages - 1) / static_cast<double>(microbatches + stages - 1);

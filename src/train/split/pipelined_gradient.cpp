@@ -25,7 +25,7 @@ std::size_t PipelinedGradient<Real>::worker_bytes(const SplitModel& model, int w
                                                   int microbatches) {
   const ModelPart& part = model.parts()[static_cast<std::size_t>(worker)];
   return gpu::DeviceRows<Real>::bytes(
-      static_cast<std::size_t>(in_flight(part.stage, model.stages(), microbatches)),
+      static_cast<std::size_t>(Pipeline::of(model, microbatches).in_flight(part.stage)),
       part.workspace);
 }
 
@@ -52,12 +52,12 @@ template <class Real>
 void PipelinedGradient<Real>::compute(const gpu::Task& task,
                                       std::span<const PipelinedRequest<Real>> requests) {
   while (!requests.empty()) {
-    const int microbatches = options_.microbatches_of(requests[0].batch);
-    if (std::exchange(microbatches_, microbatches) != microbatches) {
+    const Pipeline pipeline = Pipeline::of(model_, options_.microbatches_of(requests[0].batch));
+    if (std::exchange(pipeline_, pipeline) != pipeline) {
       for (std::vector<Replica>& replicas : replicas_) replicas.clear();
-      order_ = pipeline_order(model_.stages(), microbatches);
+      order_ = pipeline.order();
     }
-    const std::size_t bytes = workspace_bytes(model_, microbatches);
+    const std::size_t bytes = workspace_bytes(model_, pipeline.microbatches);
     const std::size_t most =
         std::max(kLeastTogether, kBytesTogether / std::max(bytes, kRowAlignment));
     const auto alike = [&](const PipelinedRequest<Real>& request) {
@@ -95,7 +95,7 @@ PipelinedGradient<Real>::Replica PipelinedGradient<Real>::make_replica(int gpu_i
   Replica replica;
   replica.loss_sum = gpu::DeviceRows<double>::on_gpu(device_, gpu_index, 1, 1);
   for (const ModelPart& part : model_.parts()) {
-    const int count = in_flight(part.stage, model_.stages(), microbatches_);
+    const int count = pipeline_.in_flight(part.stage);
     replica.workspaces.push_back(gpu::DeviceRows<Real>::on_gpu(
         device_, gpu_index, static_cast<std::size_t>(count), part.workspace));
     if (options_.parameters > 1)
@@ -122,7 +122,7 @@ void PipelinedGradient<Real>::copy_rows(std::span<const PipelinedRequest<Real>> 
 template <class Real>
 Real* PipelinedGradient<Real>::workspace(const Replica& replica, int worker, int microbatch) const {
   const auto w = static_cast<std::size_t>(worker);
-  const int place = microbatch % in_flight(model_.parts()[w].stage, model_.stages(), microbatches_);
+  const int place = microbatch % pipeline_.in_flight(model_.parts()[w].stage);
   return replica.workspaces[w].row(static_cast<std::size_t>(place)).data();
 }
 
@@ -139,7 +139,7 @@ void PipelinedGradient<Real>::pass(const gpu::Task& task,
   for (std::size_t r = 0; r < requests.size(); ++r) {
     const PipelinedRequest<Real>& request = requests[r];
     const Replica& replica = replicas[r];
-    const Microbatch piece = Microbatch::of(request.batch, microbatches_, step.microbatch);
+    const Microbatch piece = Microbatch::of(request.batch, pipeline_.microbatches, step.microbatch);
     const bool has_rows = !replica.rows.empty();
     jobs.push_back({.workspace = workspace(replica, own.worker, step.microbatch),
                     .parameters = has_rows ? replica.rows[worker].row(0).data() + own.row_begin
@@ -150,7 +150,7 @@ void PipelinedGradient<Real>::pass(const gpu::Task& task,
                     .batch = piece.size,
                     .whole_batch = request.batch,
                     .first = step.microbatch == 0,
-                    .last = step.microbatch + 1 == microbatches_,
+                    .last = step.microbatch + 1 == pipeline_.microbatches,
                     .weight = request.weight,
                     .loss_sum = replica.loss_sum.row(0).data(),
                     .loss = request.loss});
@@ -168,7 +168,7 @@ void PipelinedGradient<Real>::deliver(std::span<const PipelinedRequest<Real>> re
   std::vector<gpu::CopyRequest<Real>> copies;
   for (std::size_t r = 0; r < requests.size(); ++r) {
     const auto samples = static_cast<std::size_t>(
-        Microbatch::of(requests[r].batch, microbatches_, step.microbatch).size);
+        Microbatch::of(requests[r].batch, pipeline_.microbatches, step.microbatch).size);
     for (const Message& message : step.is_backward ? model_.gradients() : model_.outputs()) {
       if ((step.is_backward ? message.from : message.to) != segment) continue;
       Real* const from = workspace(replicas[r], segment_at(message.from).worker, step.microbatch);

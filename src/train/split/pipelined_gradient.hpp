@@ -73,7 +73,7 @@ class PipelinedGradient {
   SplitModel model_;
   SplitOptions options_;
   gpu::BasicDevice<Real>& device_;
-  int microbatches_ = 0;  ///< for which the replicas have workspaces, and the order is
+  Pipeline pipeline_{.microbatches = 0};  ///< for which the replicas have workspaces
   std::vector<PipelineStep> order_;
   std::vector<std::vector<Replica>> replicas_;  ///< by GPU: those that compute together
 };

@@ -51,15 +51,16 @@ void ReplicaWorker<Real>::allocate(const Real* parameters, std::size_t values) {
 template <class Real>
 void ReplicaWorker<Real>::gradient(const gpu::Task& task, const PipelinedRequest<Real>& request) {
   const int microbatches = options_.microbatches_of(request.batch);
-  const int stage = part_of(training_).stage, stages = training_.stages();
-  const auto in_flight = static_cast<std::size_t>(train::in_flight(stage, stages, microbatches));
+  const Pipeline pipeline = Pipeline::of(training_, microbatches);
+  const int stage = part_of(training_).stage;
+  const auto in_flight = static_cast<std::size_t>(pipeline.in_flight(stage));
   const std::size_t each =
       gpu::DeviceRows<Real>::bytes(1, part_of(training_).workspace) / sizeof(Real);
   allocate(request.parameters, in_flight * each);
   agree(static_cast<double>(request.step));
   Sums sums;
   device_.upload(sums_.row(0).data(), &sums, sizeof sums);
-  for (const PipelineStep& step : stage_order(stage, stages, microbatches)) {
+  for (const PipelineStep& step : pipeline.order_of(stage)) {
     const Microbatch piece = Microbatch::of(request.batch, microbatches, step.microbatch);
     const std::size_t place = static_cast<std::size_t>(step.microbatch) % in_flight;
     const gpu::PartJob<Real> job{.workspace = workspace_.row(0).data() + place * each,
@@ -180,7 +181,7 @@ void ReplicaWorker<Real>::pass(const SplitModel& model, gpu::Task task, bool is_
       receive_all(own, true);
       run(gpu::PartPass::backward_of_input);
       send_all(own);
-    } else if (is_backward && segment.is_continued) {
+    } else if (is_backward && segment.sends_before_parameters) {
       run(gpu::PartPass::backward_but_parameters);
       send_all(own);
       run(gpu::PartPass::backward_of_parameters);

@@ -33,7 +33,9 @@ class ModelCutter {
     GOSSAMER_TRY_STATUS(check_slices());
     add_outputs();
     add_gradients();
+    mark_those_that_send_before_parameters();
     split_.blocks_ = model_.blocks();
+    split_.is_eager_ = options_.is_eager();
     return std::move(split_);
   }
 
@@ -105,10 +107,8 @@ class ModelCutter {
       segment.backward_flops += layer.backward_flops;
       const GraphLayer& graph = sliced_.graph.layers[l];
       segment.goes_on = segment.goes_on || graph.goes_on_from != kNoLayer;
-      segment.is_continued = segment.is_continued || !graph.ends_chain;
       // A product and its two gradients take the same.
-      if (graph.goes_on_from != kNoLayer || !graph.ends_chain)
-        segment.input_flops = layer.forward_flops;
+      if (l == ranges_[s].first) segment.first_product_flops = layer.forward_flops;
       add_blocks(layer, segment, part, program.layers.back());
     }
     program.parameters = part.parameters - segment.row_begin;
@@ -197,6 +197,18 @@ class ModelCutter {
         split_.gradients_.push_back({user, to, sliced_.graph.values(tensor), at_user,
                                      layout(to).gradients_in.at(use), !layer.ends_chain});
       }
+  }
+
+  /// Slices do so without split.overlap too: else they would not compute side by side.
+  void mark_those_that_send_before_parameters() {
+    for (const Message& message : split_.gradients_) {
+      Segment& segment = split_.segments_[static_cast<std::size_t>(message.from)];
+      const auto& first = segment.program.layers.front().operation;
+      const bool can_be_in_two = std::holds_alternative<gpu::DenseOperation>(first) ||
+                                 std::holds_alternative<gpu::ConvolutionOperation>(first);
+      if (can_be_in_two && !segment.goes_on && (options_.overlap || message.is_begun))
+        segment.sends_before_parameters = true;
+    }
   }
 
   const CompiledModel& model_;

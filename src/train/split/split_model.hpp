@@ -21,12 +21,14 @@ struct Segment {
   gpu::Program program;       ///< its parameters begin at `row_begin` of the worker's row
   int worker = 0;             ///< the part of SplitModel::parts()
   std::size_t row_begin = 0;  ///< values
-  /// The first layer is a slice. `goes_on`: the gradient in its input begins with that of the slice
-  /// before; `is_continued`: the next slice begins with this gradient. In both cases the backward
-  /// pass may be in two (gpu::PartPass).
-  bool goes_on = false, is_continued = false;
-  /// Of backward_flops, those of that gradient; those of the layer's parameters are as many.
-  double input_flops = 0;
+  /// The backward pass is in two (gpu::PartPass) where another worker waits. `goes_on`: the first
+  /// layer is a slice, whose gradient in the input begins with that of the slice before, and is
+  /// made last. Else `sends_before_parameters`: gradients are sent before those of the first
+  /// layer's parameters are made.
+  bool goes_on = false, sends_before_parameters = false;
+  /// Of backward_flops, those of the gradient in the first layer's input, or of its parameters,
+  /// which are as many.
+  double first_product_flops = 0;
   double forward_flops = 0, backward_flops = 0;  ///< of one sample
 };
 
@@ -108,6 +110,7 @@ class SplitModel {
   };
   Range segments_of(int stage) const;
   int stages() const { return static_cast<int>(stage_ends_.size()); }
+  bool is_eager() const { return is_eager_; }  ///< SplitOptions
   /// The worker that has the outputs, and so the loss.
   int last_worker() const { return segments_.back().worker; }
   /// Names of the operations with which stages 1, 2, … begin.
@@ -123,6 +126,7 @@ class SplitModel {
   std::vector<ParameterBlock> blocks_;
   std::vector<Segment> segments_;
   std::vector<int> stage_ends_;
+  bool is_eager_ = false;
   std::vector<std::string> cuts_;
   std::vector<Message> outputs_, gradients_;
 };

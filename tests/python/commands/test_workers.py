@@ -14,6 +14,7 @@ MLP = ("model.kind=mlp", "model.hidden=[32,32,32]", "data.batch=16")
 
 
 SLICED = "split.parameters=2"
+EAGER = "split.schedule=eager_1f1b"
 
 
 def start(net: Network, replicas: int, parts: int, *sets: str) -> None:
@@ -30,7 +31,7 @@ def part_log(net: Network, replica: int, part: int, parts: int) -> Path:
     ("replicas", "parts", "sets"),
     [
         (2, 2, (*MLP, "optimizer.momentum=0.9", "algorithm.local_steps=3")),
-        (2, 3, (*MLP, "algorithm.kind=gradient_tracking", "optimizer.kind=adamw")),
+        (2, 3, (*MLP, EAGER, "algorithm.kind=gradient_tracking", "optimizer.kind=adamw")),
         (2, 2, (*MLP, "algorithm.order=awc", "codec.kind=bf16", "run.init=different")),
         (4, 2, (*MLP, "algorithm.kind=allreduce", "data.partition=dirichlet")),
         (3, 1, (*MLP, SLICED, "algorithm.kind=allreduce")),
