@@ -4,11 +4,11 @@
     sudo tests/chaos/predicted_workers.py --program build/release/bin/gossamer
 
 The eight workers of each cut of experiments/split_variants.toml are processes in network namespaces
-of their own, with links of 5 Mbit/s and 5 ms between any two: the router (packet_router.py) carries
-no more packets in time. They train the model of experiments/split.toml with half the width, whose
-rows have 0.5 MB. `gossamer run` predicts the time of the same rounds in virtual time, with the
-bandwidth that TCP leaves to its payload, and with the time of a sample that one process with one
-thread has measured.
+of their own, with links of 5 Mbit/s and some latency between any two: the router (packet_router.py)
+carries no more packets in time. They train the model of experiments/split.toml with half the width,
+whose rows have 0.5 MB. `gossamer probe` measures such a link, and `gossamer run` predicts the time
+of the same rounds in virtual time, from the probe's latency and bandwidth, and with the time of a
+sample that one process with one thread has measured.
 
 Prints one line of JSON for each cut. Exit code 1: a prediction is off by more than 10 %. Needs
 root, iproute2, nsenter and /dev/net/tun; without them it prints the reason, and the exit code is
@@ -22,6 +22,7 @@ import subprocess
 import sys
 import tempfile
 import tomllib
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -33,15 +34,25 @@ from predicted_time import priority
 EXPERIMENTS = Path(__file__).resolve().parents[2] / "experiments"
 LARGEST_ERROR = 0.10
 WORKERS = 8
-MBIT_S, LATENCY_MS = 5.0, 5.0
-PAYLOAD = 1448 / 1500  # of a packet, as iperf3 counts
+MBIT_S = 5.0
 HIDDEN = f"model.hidden={[128] * 8}"
-PAIRS = list(itertools.combinations(range(WORKERS), 2))
-LINKS = Emulation(
-    WORKERS, dict.fromkeys(PAIRS, LATENCY_MS), path=dict.fromkeys(PAIRS, MBIT_S), fair=True
-)
 # Evaluations take no virtual time: those of the first and the last round are of few samples.
 EVALUATION = ("data.validation=0.01", "data.evaluate=validation")
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What the prediction is made from."""
+
+    sample_ms: float
+    latency_ms: float
+    bandwidth_mbit_s: float
+
+
+def links(nodes: int, latency_ms: float) -> Emulation:
+    pairs = list(itertools.combinations(range(nodes), 2))
+    latencies, paths = dict.fromkeys(pairs, latency_ms), dict.fromkeys(pairs, MBIT_S)
+    return Emulation(nodes, latencies, path=paths, fair=True)
 
 
 class Cut:
@@ -73,11 +84,11 @@ class Cut:
             max(record["seconds"] for record in rounds if record["round"] == self.rounds) - begin
         )
 
-    def predicted(self, sample_ms: float) -> float:
+    def predicted(self, costs: Costs) -> float:
         network = (
-            f"sim.sample_ms={sample_ms}",
-            f"sim.bandwidth_mbit_s={MBIT_S * PAYLOAD}",
-            f"sim.latency_ms={LATENCY_MS}",
+            f"sim.sample_ms={costs.sample_ms}",
+            f"sim.bandwidth_mbit_s={costs.bandwidth_mbit_s}",
+            f"sim.latency_ms={costs.latency_ms}",
         )
         command = self.command(
             "run", "--quiet", "--out", str(self.folder / "predicted"), sets=network
@@ -85,14 +96,14 @@ class Cut:
         subprocess.run(command, check=True, timeout=600)
         return self.seconds("predicted")
 
-    def measured(self) -> float:
+    def measured(self, latency_ms: float) -> float:
         out = str(self.folder / "measured")
         sets = (
             f"net.rendezvous={self.folder / 'meet'}",
             "net.insecure=true",
             "net.failure_timeout=30",
         )
-        with routed_namespaces(LINKS) as names:
+        with routed_namespaces(links(WORKERS, latency_ms)) as names:
             processes = []
             parts = WORKERS // self.replicas
             for k, name in enumerate(names):
@@ -121,15 +132,43 @@ def measured_sample_ms(options: argparse.Namespace, folder: Path) -> float:
     return 1e3 * float(summary["wall_seconds"]) / samples
 
 
+def probed_link(options: argparse.Namespace, folder: Path) -> tuple[float, float]:
+    """Latency in ms and bandwidth in Mbit/s of a link between two processes: means of both ways."""
+    with routed_namespaces(links(2, options.latency)) as names:
+        processes = []
+        for k, name in enumerate(names):
+            command = [
+                str(options.program.resolve()), "probe", "--quiet", "--id", str(k),
+                "--out", str(folder / "probe"), "--set", "run.peers=2",
+                "--set", f"net.rendezvous={folder / 'meet-probe'}", "--set", "net.insecure=true",
+                "--set", f"net.listen={address(k)}:0",
+            ]  # fmt: skip
+            processes.append(PeerProcess(str(k), [*inside(name), *command], folder))
+        for process in processes:
+            if process.wait(300) != 0:
+                raise AssertionError(f"probe {process.ids}: {process.stderr}")
+
+    def mean(table: str) -> float:
+        rows = (folder / "probe" / table).read_text(encoding="utf-8").splitlines()
+        values = [[float(cell) for cell in row.split()] for row in rows if row[:1].isdigit()]
+        return (values[0][1] + values[1][0]) / 2
+
+    return mean("latency.txt"), mean("bandwidth.txt")
+
+
 def compare(options: argparse.Namespace, name: str) -> bool:
     with tempfile.TemporaryDirectory(prefix="gossamer-workers-") as folder:
         cut = Cut(options, Path(folder), name)
-        sample_ms = measured_sample_ms(options, Path(folder))
-        predicted, measured = cut.predicted(sample_ms), cut.measured()
+        costs = Costs(
+            measured_sample_ms(options, Path(folder)), *probed_link(options, Path(folder))
+        )
+        predicted, measured = cut.predicted(costs), cut.measured(options.latency)
     ratio = predicted / measured
     report = {
         "cut": name,
-        "sample_ms": round(sample_ms, 4),
+        "sample_ms": round(costs.sample_ms, 4),
+        "probed_latency_ms": round(costs.latency_ms, 3),
+        "probed_mbit_s": round(costs.bandwidth_mbit_s, 3),
         "predicted_seconds_per_round": round(predicted / options.rounds, 4),
         "measured_seconds_per_round": round(measured / options.rounds, 4),
         "ratio": round(ratio, 3),
@@ -145,6 +184,7 @@ def main() -> int:
     )
     parser.add_argument("--program", type=Path, required=True)
     parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--latency", type=float, default=5, help="of each link, in ms")
     parser.add_argument("--cut", choices=cuts, action="append", help="all by default")
     options = parser.parse_args()
     if not can_route():
