@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-DEADLINE = 60.0  # seconds for steps that take a second or two on an idle machine
+DEADLINE = 120.0  # seconds for steps that take up to twenty on an idle machine
 
 
 def wait_until(
