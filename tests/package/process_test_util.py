@@ -10,11 +10,10 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
 from fork_server import ForkServer
+from network_test_util import DEADLINE, wait_until
 from network_test_util import ReservedPort as ReservedPort
-from network_test_util import wait_until
 
 PROGRAMS = Path(__file__).parent / "programs"
-DEADLINE = 120.0  # seconds for steps that take seconds on an idle machine
 
 
 @functools.cache
@@ -39,7 +38,6 @@ class Program:
         wait_until(
             f"'{text}' is printed",
             lambda: text in self.output or (self.process.poll() is not None and self._ended(text)),
-            DEADLINE,
         )
 
     def _ended(self, text: str) -> bool:

@@ -28,35 +28,40 @@ void take_no_time(PipelineCosts& costs) {
   for (PipelineCosts::Segment& segment : costs.segments) segment.forward = segment.backward = 0;
 }
 
+/// Each pass once, inputs before, and a bound on microbatches in flight.
+void check_order(const Pipeline& pipeline) {
+  const int parts = pipeline.stages;
+  const std::vector<PipelineStep> order = pipeline.order();
+  REQUIRE(order.size() == static_cast<std::size_t>(2 * parts * pipeline.microbatches));
+  std::vector<int> forward(static_cast<std::size_t>(parts)), backward = forward;
+  std::vector<std::vector<PipelineStep>> own(static_cast<std::size_t>(parts));
+  for (const PipelineStep& step : order) {
+    const auto p = static_cast<std::size_t>(step.stage);
+    own[p].push_back(step);
+    if (step.is_backward) {
+      CHECK(step.microbatch == backward[p]++);  // ascending: sums of gradients have one order
+      CHECK(forward[p] > step.microbatch);
+      if (step.stage + 1 < parts) CHECK(backward[p + 1] > step.microbatch);
+    } else {
+      CHECK(step.microbatch == forward[p]++);
+      if (step.stage > 0) CHECK(forward[p - 1] > step.microbatch);
+    }
+    CHECK(forward[p] - backward[p] <= pipeline.in_flight(step.stage));
+  }
+  for (int p = 0; p < parts; ++p) CHECK(own[static_cast<std::size_t>(p)] == pipeline.order_of(p));
+}
+
 }  // namespace
 
-TEST_CASE(
-    "a pipeline's order: each pass once, inputs before, and a bound on microbatches in flight") {
-  for (int k = 0; k < 2 * 6 * 12; ++k) {
-    const int parts = 1 + k / 2 % 6, microbatches = 1 + k / 12;
-    const Pipeline pipeline{parts, microbatches, k % 2 == 1};
-    CAPTURE(parts);
-    CAPTURE(microbatches);
-    CAPTURE(pipeline.is_eager);
-    const std::vector<PipelineStep> order = pipeline.order();
-    REQUIRE(order.size() == static_cast<std::size_t>(2 * parts * microbatches));
-    std::vector<int> forward(static_cast<std::size_t>(parts)), backward = forward;
-    std::vector<std::vector<PipelineStep>> own(static_cast<std::size_t>(parts));
-    for (const PipelineStep& step : order) {
-      const auto p = static_cast<std::size_t>(step.stage);
-      own[p].push_back(step);
-      if (step.is_backward) {
-        CHECK(step.microbatch == backward[p]++);  // ascending: sums of gradients have one order
-        CHECK(forward[p] > step.microbatch);
-        if (step.stage + 1 < parts) CHECK(backward[p + 1] > step.microbatch);
-      } else {
-        CHECK(step.microbatch == forward[p]++);
-        if (step.stage > 0) CHECK(forward[p - 1] > step.microbatch);
+TEST_CASE("a pipeline's order") {
+  for (const bool is_eager : {false, true})
+    for (int parts = 1; parts <= 6; ++parts)
+      for (int microbatches = 1; microbatches <= 12; ++microbatches) {
+        CAPTURE(is_eager);
+        CAPTURE(parts);
+        CAPTURE(microbatches);
+        check_order({parts, microbatches, is_eager});
       }
-      CHECK(forward[p] - backward[p] <= pipeline.in_flight(step.stage));
-    }
-    for (int p = 0; p < parts; ++p) CHECK(own[static_cast<std::size_t>(p)] == pipeline.order_of(p));
-  }
 }
 
 TEST_CASE("one forward, one backward: the order of three stages") {
