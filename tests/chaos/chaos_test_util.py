@@ -372,3 +372,12 @@ def run(make: Any) -> int:
     except AssertionError as error:
         print(error, file=sys.stderr)
         return 1
+
+
+def run_to_end(commands: dict[str, list[str]], folder: Path, seconds: float) -> None:
+    """Runs a process for each id, all at once, to their end. Raises if one fails."""
+    processes = [PeerProcess(ids, command, folder) for ids, command in commands.items()]
+    for process in processes:
+        if process.wait(seconds) != 0:
+            code = process.process.returncode
+            raise AssertionError(f"{process.ids}: exit code {code}, {process.stderr}")

@@ -26,7 +26,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from chaos_test_util import PeerProcess, network_parser
+from chaos_test_util import run_to_end, network_parser
 from packet_router import Emulation, address, can_route, routed_namespaces
 from partitions import inside
 
@@ -88,18 +88,15 @@ class Trial:
 
     def start_all(self, names: list[str], verb: str, out: str) -> None:
         """Runs a process of each peer in its namespace, to the end."""
-        processes = []
+        commands = {}
         for k, name in enumerate(names):
             command = self.command(
                 verb,
                 *("--quiet", "--id", str(k), "--out", str(self.folder / out)),
                 sets=(f"net.listen={address(k)}:0",),
             )
-            processes.append(PeerProcess(str(k), [*inside(name), *command], self.folder))
-        for process in processes:
-            if process.wait(300) != 0:
-                code = process.process.returncode
-                raise AssertionError(f"{verb} {process.ids}: exit code {code}, {process.stderr}")
+            commands[f"{verb} {k}"] = [*inside(name), *command]
+        run_to_end(commands, self.folder, 300)
 
     def predict(self) -> None:
         command = self.command(

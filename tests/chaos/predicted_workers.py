@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from chaos_test_util import PeerProcess
+from chaos_test_util import run_to_end
 from packet_router import Emulation, address, can_route, routed_namespaces
 from partitions import inside
 from predicted_time import priority
@@ -104,7 +104,7 @@ class Cut:
             "net.failure_timeout=30",
         )
         with routed_namespaces(links(WORKERS, latency_ms)) as names:
-            processes = []
+            commands = {}
             parts = WORKERS // self.replicas
             for k, name in enumerate(names):
                 worker = str(k) if parts == 1 else f"{k // parts}.{k % parts}"
@@ -112,10 +112,8 @@ class Cut:
                     "peer", "--quiet", "--id", worker, "--out", out,
                     sets=(*sets, f"net.listen={address(k)}:0"),
                 )  # fmt: skip
-                processes.append(PeerProcess(worker, [*inside(name), *command], self.folder))
-            for process in processes:
-                if process.wait(600) != 0:
-                    raise AssertionError(f"worker {process.ids}: {process.stderr}")
+                commands[worker] = [*inside(name), *command]
+            run_to_end(commands, self.folder, 600)
         return self.seconds("measured")
 
 
@@ -135,7 +133,7 @@ def measured_sample_ms(options: argparse.Namespace, folder: Path) -> float:
 def probed_link(options: argparse.Namespace, folder: Path) -> tuple[float, float]:
     """Latency in ms and bandwidth in Mbit/s of a link between two processes: means of both ways."""
     with routed_namespaces(links(2, options.latency)) as names:
-        processes = []
+        commands = {}
         for k, name in enumerate(names):
             command = [
                 str(options.program.resolve()), "probe", "--quiet", "--id", str(k),
@@ -143,10 +141,8 @@ def probed_link(options: argparse.Namespace, folder: Path) -> tuple[float, float
                 "--set", f"net.rendezvous={folder / 'meet-probe'}", "--set", "net.insecure=true",
                 "--set", f"net.listen={address(k)}:0",
             ]  # fmt: skip
-            processes.append(PeerProcess(str(k), [*inside(name), *command], folder))
-        for process in processes:
-            if process.wait(300) != 0:
-                raise AssertionError(f"probe {process.ids}: {process.stderr}")
+            commands[str(k)] = [*inside(name), *command]
+        run_to_end(commands, folder, 300)
 
     def mean(table: str) -> float:
         rows = (folder / "probe" / table).read_text(encoding="utf-8").splitlines()
