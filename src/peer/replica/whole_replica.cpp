@@ -18,7 +18,7 @@
 namespace gossamer::peer {
 namespace {
 
-constexpr std::size_t kPieceValues = std::size_t{1} << 20;  // 4 MiB of a part, in one message
+constexpr std::size_t kPieceValues = std::size_t{1} << 18;  // 1 MiB of a part, in one message
 
 /// The file of a whole model, which no worker has room for: its values come in pieces of parts.
 class WholeModelFile {
