@@ -137,6 +137,31 @@ TEST_CASE("the end that sees a break asks the other end to dial back") {
   check_quiet(pair);
 }
 
+TEST_CASE("a link that breaks again and again is reported when it is resumed, not when it breaks") {
+  constexpr const char* kReport = "has broken 2 times and was resumed each time";
+  Cuttable pair(1);
+  const auto cut = [&] {
+    const int before = pair.proxy->connections;
+    pair.proxy->cut();
+    pair.world.run_until([&] { return pair.proxy->connections > before; });
+    check_carries(pair.world, *pair.zero, 0, *pair.one, 1);
+    check_carries(pair.world, *pair.one, 1, *pair.zero, 0);
+  };
+  SUBCASE("resumed") {
+    cut();
+    CHECK_FALSE(pair.zero->said("has broken"));
+    cut();
+    CHECK(pair.zero->said(kReport));
+    CHECK(pair.one->said(kReport));
+  }
+  SUBCASE("lost") {
+    cut();
+    pair.lose_link(1);
+    CHECK_FALSE(pair.zero->said("has broken"));
+    CHECK_FALSE(pair.one->said("has broken"));
+  }
+}
+
 TEST_CASE("the death of a process is detected at once, and its successor has another session") {
   Cuttable pair;
   const gossip::Time begin = pair.world.scheduler.now();

@@ -249,6 +249,11 @@ void Session::on_damaged_frame(const std::string& what) {
 
 void Session::attach(std::unique_ptr<Socket> socket, bool resumes) {
   remote_.violated = false;
+  const int breaks = detector_.breaks();
+  if (resumes && breaks > 1 && std::has_single_bit(static_cast<unsigned>(breaks)))
+    options_.message(
+        fmt::format("the connection to {} has broken {} times and was resumed each time",
+                    options_.name, breaks));
   transport_.attach(std::move(socket), resumes);
 }
 
@@ -262,13 +267,7 @@ void Session::reconnect_or_end(std::string sentence) {
   transport_.disconnect();
   if (state_ == State::aborting) return close();
   if (transport_.abandoned()) return end(std::move(sentence));
-  const gossip::Time pause = detector_.on_break(std::move(sentence));
-  const int breaks = detector_.breaks();
-  if (breaks > 1 && std::has_single_bit(static_cast<unsigned>(breaks)))
-    options_.message(
-        fmt::format("the connection to {} has broken {} times and was resumed each time",
-                    options_.name, breaks));
-  options_.reconnect(pause);
+  options_.reconnect(detector_.on_break(std::move(sentence)));
 }
 
 /// The failure detector decides about a connection that is silent.
