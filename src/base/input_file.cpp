@@ -89,6 +89,12 @@ Result<std::optional<std::string_view>> LineReader::next() {
   }
 }
 
+bool has_entry(const std::filesystem::path& path) {
+  std::error_code ignored;
+  return std::filesystem::symlink_status(path, ignored).type() !=
+         std::filesystem::file_type::not_found;
+}
+
 Result<std::string> read_file(const std::filesystem::path& path, std::uint64_t max_bytes) {
   GOSSAMER_TRY(const InputFile file, InputFile::open(path));
   if (file.bytes() > max_bytes)

@@ -71,6 +71,10 @@ class LineReader {
 /// Error (data): the file cannot be opened, read or written, for the reason that errno names.
 Error file_error(const char* action, const std::filesystem::path& path, int reason);
 
+/// Whether the folder has an entry of this name: also a link that leads nowhere or in a circle, and
+/// one of which the system does not say. Never throws, unlike std::filesystem::exists.
+bool has_entry(const std::filesystem::path& path);
+
 /// The content of a regular file. Errors as of InputFile, or (data) the file has more than
 /// `max_bytes`.
 Result<std::string> read_file(const std::filesystem::path& path, std::uint64_t max_bytes);

@@ -58,6 +58,11 @@ Status check_range(const ParameterSpec& spec, double number) {
   return {};
 }
 
+Status check_text(const std::string& text) {
+  if (text.find('\0') == std::string::npos) return {};
+  return invalid_error("the text has a null character, at which the system would end it");
+}
+
 Status check_integer(const ParameterSpec& spec, std::int64_t number) {
   // Compared as integers where the bound is one: a double cannot distinguish 2^53 from 2^53 + 1.
   if (std::abs(static_cast<double>(number)) < 0x1p53)
@@ -150,6 +155,7 @@ Result<ParameterValue> check_value(const ParameterSpec& spec, const ParameterVal
     }
     case ParameterType::text: {
       if (!std::holds_alternative<std::string>(value)) return mismatch;
+      GOSSAMER_TRY_STATUS(check_text(std::get<std::string>(value)));
       const auto& choices = spec.notes.choices;
       if (!choices.empty() &&
           std::find(choices.begin(), choices.end(), std::get<std::string>(value)) == choices.end())
@@ -172,6 +178,8 @@ Result<ParameterValue> check_value(const ParameterSpec& spec, const ParameterVal
           numbers && numbers->empty())
         return ParameterValue(std::vector<std::string>{});
       if (!std::holds_alternative<std::vector<std::string>>(value)) return mismatch;
+      for (const std::string& text : std::get<std::vector<std::string>>(value))
+        GOSSAMER_TRY_STATUS(check_text(text));
       return value;
   }
   return mismatch;

@@ -59,6 +59,21 @@ std::string excerpt(std::string_view text) {
   return cut;
 }
 
+std::string abridged(std::string_view message) {
+  constexpr std::size_t kMost = 4096, kFirst = 3072, kLast = 500;
+  if (message.size() <= kMost) return std::string(message);
+  const auto begins_character = [message](std::size_t at) {
+    return (static_cast<unsigned char>(message[at]) & 0xC0) != 0x80;
+  };
+  std::size_t first = kFirst, last = message.size() - kLast;
+  while (first > 0 && !begins_character(first)) --first;
+  while (last < message.size() && !begins_character(last)) ++last;
+  std::string cut(message.substr(0, first));
+  cut += "…";
+  cut += message.substr(last);
+  return cut;
+}
+
 std::string xml_text(std::string_view text) {
   std::string safe;
   for (const char c : text) {

@@ -13,6 +13,10 @@ std::string printable(std::string_view text);
 /// The first 60 bytes of a text, and whole characters of UTF-8, with "…" if there are more.
 std::string excerpt(std::string_view text);
 
+/// A message of at most 4 KiB: of a longer one, which quotes a file, the first 3 KiB and the last
+/// 500 bytes, with "…" for the rest.
+std::string abridged(std::string_view message);
+
 /// `text` as it stands between the tags of XML or SVG: with & and < as entities.
 std::string xml_text(std::string_view text);
 

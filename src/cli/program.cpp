@@ -104,13 +104,13 @@ int run_program(CLI::App& app, int argc, char** argv, int& exit_code) {
 }
 
 void print_message(const std::string& line) {
-  std::fputs(("gossamer: " + printable(line) + "\n").c_str(), stderr);
+  std::fputs(("gossamer: " + printable(abridged(line)) + "\n").c_str(), stderr);
 }
 
 int print_error(const Error& error) {
   const bool terminal = ::isatty(STDERR_FILENO) != 0;
   std::fputs(fmt::format("{} {}\n", terminal ? "\033[1;31mgossamer:\033[0m" : "gossamer:",
-                         printable(error.message))
+                         printable(abridged(error.message)))
                  .c_str(),
              stderr);
   return static_cast<int>(error.kind);

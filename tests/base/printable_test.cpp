@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+using gossamer::abridged;
 using gossamer::excerpt;
 using gossamer::printable;
 
@@ -28,6 +29,19 @@ TEST_CASE("bytes that are no UTF-8 are replaced one by one") {
   CHECK(printable("\xf4\x90\x80\x80") == "????");  // above the last character
   CHECK(printable("a\xe2\x82") == "a??");          // cut short
   CHECK(printable("\xff\xfe") == "??");
+}
+
+TEST_CASE("a long message keeps its beginning and its end, in whole characters") {
+  const std::string most(4096, 'a');
+  CHECK(abridged(most) == most);
+  CHECK(abridged("b" + most + "c") ==
+        "b" + std::string(3071, 'a') + "…" + std::string(499, 'a') + "c");
+  std::string wide = "x";
+  for (int i = 0; i < 3000; ++i) wide += "é";
+  const std::string cut = abridged(wide);
+  CHECK(cut.size() < 3600);
+  CHECK(printable(cut) == cut);
+  CHECK(abridged(std::string(5000, '\x80')) == "…");
 }
 
 TEST_CASE("an excerpt ends with a whole character") {

@@ -229,6 +229,26 @@ TEST_CASE("tls: a handshake takes a bounded number of bytes") {
   CHECK(taken <= 2 * TlsEngine::kMaxHandshakeBytes);
 }
 
+TEST_CASE("tls: a handshake takes a bounded number of records") {
+  // The longest ClientHello that TLS allows, one byte a record.
+  std::vector<std::byte> flood;
+  for (int record = 0; record < 1000; ++record)
+    for (const int byte : {0x16, 3, 1, 0, 1, 1}) flood.push_back(static_cast<std::byte>(byte));
+  std::error_code error;
+  SUBCASE("of a client") {
+    Ends ends;
+    feed(ends.server, flood, [&] { error = ends.server.handshake(); });
+    CHECK(error == TlsError::too_long);
+  }
+  SUBCASE("of a server") {
+    Ends ends;
+    CHECK_FALSE(ends.client.handshake());
+    for (std::size_t at = 5; at < flood.size(); at += 6) flood[at] = std::byte{2};  // ServerHello
+    feed(ends.client, flood, [&] { error = ends.client.handshake(); });
+    CHECK(error);
+  }
+}
+
 TEST_CASE("keys: a file is written once, and read by its owner alone") {
   const Folder folder;
   const std::string path = folder.path() + "/peer.key";

@@ -294,7 +294,13 @@ TEST_CASE("a forged manifest, whose checksum is right, cannot start a run at num
   beyond("/nodes/1/node", 0);
   beyond("/part", 0);  // this model is not cut
   for (const Json& value : {Json(), Json::array(), Json("s"), Json(7)}) beyond("/config", value);
-  beyond("/nodes/0/bytes_sent", -1);
+  for (const char* pointer : {"/nodes/0/bytes_sent", "/nodes/0/loss_count", "/nodes/0/nanoseconds",
+                              "/nodes/0/steps_recorded", "/nodes/0/staleness/sum"})
+    for (const Json& value : {Json(-1), Json(~std::uint64_t{0}), Json("1"), Json()})
+      beyond(pointer, value);
+  for (const char* pointer :
+       {"/wall_seconds", "/nodes/0/train_seconds", "/nodes/0/wait_seconds", "/nodes/0/mix_seconds"})
+    for (const Json& value : {Json(-1), Json(1e300), Json("1"), Json()}) beyond(pointer, value);
   for (const Json& value : {Json(), Json::array(), Json(7)}) beyond("/nodes/0/participants", value);
   beyond("/nodes/0/counters", Json::array({-1}));
   for (const char* pointer : {"/nodes/0/program/offset", "/nodes/1/program/bytes"})

@@ -18,6 +18,7 @@ MOST_MEMORY = 256 << 20  # bytes that are resident at the peak
 # What a terminal obeys, but for line ends, in text that was UTF-8.
 CONTROLS = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 PEAK_MEMORY = Path(__file__).parent / "programs" / "peak_memory.py"
+MOST_MESSAGE = 5 << 10  # bytes: a message may quote a file, but not print it
 MOST_PROCESSOR_SECONDS = 10  # 2 on an idle machine; the limit stops what does not end
 
 
@@ -36,6 +37,7 @@ def refused(program: Path, *arguments: str | Path) -> str:
     assert result.returncode in (2, 3), (result.returncode, message[-2000:])
     assert kibibytes * 1024 <= MOST_MEMORY, (kibibytes, message)
     assert not CONTROLS.search(message), message
+    assert len(result.stderr) <= MOST_MESSAGE, (len(result.stderr), message[:2000])
     return message
 
 
@@ -98,7 +100,9 @@ def test_json_nested_deeply_or_too_wide(gossamer: Path, tmp_path: Path) -> None:
     logs.mkdir()
     log = logs / "log-0.jsonl"
     tensors = tmp_path / "model.safetensors"
-    for text in (deep, b'{"a":' * 1_000_000, wide):
+    texts = b"[" + b",".join([b'"sixteen letters."'] * 3_300_000) + b"]"
+    objects = b"[" + b",".join([b'{"a":0}'] * 2_000_000) + b"]"
+    for text in (deep, b'{"a":' * 1_000_000, wide, texts, objects):
         manifest.write_bytes(text)
         assert "JSON" in refused(
             gossamer, "run", "--quiet", "--out", tmp_path / "out", "--resume", manifest
@@ -174,6 +178,50 @@ def test_files_of_many_gigabytes(gossamer: Path, tmp_path: Path) -> None:
     assert "log-0.jsonl" in refused(gossamer, "collect", tmp_path)
 
 
+def test_tables_of_links_larger_than_the_network(gossamer: Path, tmp_path: Path) -> None:
+    table = sparse(tmp_path / "table", b"1 1\n1 1\n", 256 << 20)
+    for key in ("latency_file", "bandwidth_file"):
+        assert f"cannot read {table}" in run_with(gossamer, tmp_path, f"sim.{key}={table}")
+    for name in ("latency", "jitter", "bandwidth", "nodes"):
+        sparse(tmp_path / f"{name}.txt", b"1\n", 256 << 20)
+    assert "latency.txt" in run_with(gossamer, tmp_path, f"sim.probe={tmp_path}")
+
+
+def test_messages_quote_a_part_of_a_file(gossamer: Path, tmp_path: Path) -> None:
+    """`refused` bounds the length of every message."""
+    graph, config = tmp_path / "graph.edges", tmp_path / "run.toml"
+    graph.write_bytes(b"1" * (20 << 20))
+    run_with(gossamer, tmp_path, "topology.kind=file", f"topology.path={graph}")
+    config.write_text("[run]\n" + "k" * 1_900_000 + " = 1\n", encoding="utf-8")
+    message = refused(gossamer, "run", config)
+    assert "kkk…kkk" in message
+    assert "unknown" in message
+    table = tmp_path / "table.csv"
+    table.write_bytes(b"1,2,class\n1," + b"x" * (20 << 20) + b",1\n")
+    run_with(gossamer, tmp_path, "data.kind=csv", f"data.path={table}", "data.header=true")
+
+
+def test_links_that_lead_to_themselves(gossamer: Path, tmp_path: Path) -> None:
+    loop = tmp_path / "loop"
+    loop.symlink_to(loop)
+    assert "there is no such folder" in refused(
+        gossamer, "run", "--out", tmp_path / "out", "--resume", loop
+    )
+    long_name = tmp_path / ("n" * 300)
+    refused(gossamer, "run", "--out", tmp_path / "out", "--resume", long_name)
+    folder = tmp_path / "run"
+    folder.mkdir()
+    (folder / "log-0.jsonl").symlink_to("log-0.jsonl")
+    for options in ([], ["--resume", "auto"]):
+        assert "log-0.jsonl" in refused(gossamer, "run", "--quiet", "--out", folder, *options)
+
+
+def test_texts_with_a_null_character(gossamer: Path, tmp_path: Path) -> None:
+    config = tmp_path / "run.toml"
+    config.write_text('[local]\nout = "a\\u0000b"\n', encoding="utf-8")
+    assert "local.out: the text has a null character" in refused(gossamer, "run", config)
+
+
 @pytest.mark.parametrize("kind", ["edges", "graphml"])
 def test_graphs_of_many_edges(gossamer: Path, tmp_path: Path, kind: str) -> None:
     path = tmp_path / f"graph.{kind}"
@@ -199,10 +247,15 @@ def test_pipes_do_not_block(gossamer: Path, tmp_path: Path) -> None:
         assert re.search(message, refusal), refusal
 
 
-def test_pipe_in_the_place_of_an_address(gossamer: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["pipe", "link that leads to itself"])
+def test_no_file_in_the_place_of_an_address(gossamer: Path, tmp_path: Path, kind: str) -> None:
     """A peer that waits for another's address times out; it does not block on the pipe."""
     (tmp_path / "meet").mkdir()
-    os.mkfifo(tmp_path / "meet" / "peer-1.addr")
+    place = tmp_path / "meet" / "peer-1.addr"
+    if kind == "pipe":
+        os.mkfifo(place)
+    else:
+        place.symlink_to(place)
     config = tmp_path / "run.toml"
     config.write_text(
         '[run]\npeers = 2\nrounds = 1\n[net]\nlisten = "127.0.0.1:0"\nrendezvous = "meet"\n'

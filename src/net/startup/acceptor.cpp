@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
+#include <set>
 
 #include "net/tls/error.hpp"
 
@@ -19,19 +21,62 @@ Hello answer_to(const Hello& hello, HandshakeResult result, const AcceptorOption
   return answer;
 }
 
+// Until connections that wait for their turn are looked at again.
+constexpr gossip::Time kTurn = std::chrono::milliseconds(10);
+
+/// The address of the other end without its port.
+std::string host_of(const std::string& remote) { return remote.substr(0, remote.rfind(':')); }
+
 }  // namespace
 
 Acceptor::~Acceptor() {
   listener_.reset();
+  for (auto& waiting : waiting_) waiting.socket->close();
   for (auto& pending : pending_) pending.stream->close();
 }
 
 Status Acceptor::open(const OpenPort& port) {
-  auto listener = listen(scheduler_, port,
-                         [this](std::unique_ptr<Socket> socket) { take({std::move(socket)}); });
+  auto listener = listen(scheduler_, port, [this](std::unique_ptr<Socket> socket) {
+    on_connection(std::move(socket));
+  });
   if (!listener.ok()) return listener.error();
   listener_ = std::move(listener).value();
   return {};
+}
+
+/// Where too many connections of an address wait, the one that has waited longest is closed.
+void Acceptor::on_connection(std::unique_ptr<Socket> socket) {
+  const std::string host = host_of(socket->remote());
+  const auto of_host = std::ranges::count(waiting_, host, &Waiting::host);
+  if (of_host == 0 && pace_.admit(host, scheduler_.now())) return take({std::move(socket)});
+  waiting_.push_back({host, std::move(socket)});
+  take_later_.call_after(kTurn);
+  const bool is_crowded = static_cast<std::size_t>(of_host) >= max_pending_of_host();
+  if (!is_crowded && waiting_.size() <= max_pending()) return;
+  const auto oldest =
+      is_crowded ? std::ranges::find(waiting_, host, &Waiting::host) : waiting_.begin();
+  ++refused_.handshakes;
+  report(fmt::format("closed a connection from {}: too many come from this address",
+                     oldest->socket->remote()));
+  oldest->socket->close();
+  waiting_.erase(oldest);
+}
+
+/// Takes those whose turn it is, of each address in the order in which they came.
+void Acceptor::take_waiting() {
+  std::list<Waiting> admitted;
+  std::set<std::string> full;
+  for (auto each = waiting_.begin(); each != waiting_.end();) {
+    const auto next = std::next(each);
+    if (!full.contains(each->host)) {
+      if (pace_.admit(each->host, scheduler_.now()))
+        admitted.splice(admitted.end(), waiting_, each);
+      else full.insert(each->host);
+    }
+    each = next;
+  }
+  if (!waiting_.empty()) take_later_.call_after(kTurn);
+  for (Waiting& each : admitted) take({std::move(each.socket)});
 }
 
 /// Closes a connection if too many are pending: the oldest one of this address if the address has
@@ -56,7 +101,7 @@ void Acceptor::make_room(const std::string& host) {
 
 void Acceptor::take(Connection connection) {
   std::unique_ptr<Socket> socket = std::move(connection.socket);
-  const std::string host = socket->remote().substr(0, socket->remote().rfind(':'));
+  const std::string host = host_of(socket->remote());
   make_room(host);
   const auto pending = pending_.emplace(pending_.end());
   pending->host = host;
@@ -108,6 +153,7 @@ void Acceptor::read_book(PendingConnections::iterator pending) {
           caller.from = caller.to = -1;
           return write_rejection(*pending, caller, HandshakeResult::wrong_run);
         }
+        pace_.on_member(pending->host);
         const auto answer = options_.exchange_books(book->records, stream.local_host());
         pending->answered = true;
         stream.write(encode_book(options_.book_network, answer),
@@ -134,6 +180,7 @@ void Acceptor::admit_relay(PendingConnections::iterator pending, const RelayRequ
     admission.result = HandshakeResult::wrong_key;
   else if (options_.admit_relay) admission = options_.admit_relay(request);
   const bool accepted = admission.result == HandshakeResult::accepted;
+  if (accepted) pace_.on_member(pending->host);
   const auto hand_over = [this, pending, request] {
     Connection connection{pending->stream->release(), pending->shown->key};
     pending_.erase(pending);
@@ -176,6 +223,9 @@ HandshakeResult Acceptor::decide(const PendingConnection& pending, const Hello& 
 
 void Acceptor::answer(PendingConnections::iterator pending, const Hello& hello,
                       HandshakeResult result) {
+  if (pending->shown->key || is_accepted(result) || is_retried(result) ||
+      result == HandshakeResult::unknown_session)
+    pace_.on_member(pending->host);
   if (is_accepted(result)) return accept(pending, hello, result);
   HandshakeStream& stream = *pending->stream;
   const bool wrong_key = result == HandshakeResult::wrong_key;

@@ -10,6 +10,8 @@
 #include <memory>
 #include <string>
 
+#include "net/io/deferred_call.hpp"
+#include "net/startup/accept_pace.hpp"
 #include "net/startup/connection.hpp"
 #include "net/startup/handshake_stream.hpp"
 #include "net/startup/refused_connections.hpp"
@@ -60,7 +62,7 @@ struct AcceptorOptions {
 class Acceptor {
  public:
   Acceptor(RealScheduler& scheduler, AcceptorOptions options)
-      : scheduler_(scheduler), options_(std::move(options)) {}
+      : scheduler_(scheduler), options_(std::move(options)), pace_(options_.pairs) {}
   ~Acceptor();
 
   /// Accepts the connections to the port. Error (network): it cannot.
@@ -83,6 +85,10 @@ class Acceptor {
     Route route;
     bool answered = false;  ///< rejected: only the end of the connection is awaited
   };
+  struct Waiting {
+    std::string host;
+    std::unique_ptr<Socket> socket;
+  };
   using Counter = std::uint64_t RefusedConnections::*;
   using PendingConnections = std::list<PendingConnection>;
   /// Pending connections in all, and of one address. All pairs may be of processes on one machine,
@@ -90,6 +96,8 @@ class Acceptor {
   std::size_t max_pending() const { return 64 + 2 * options_.pairs; }
   std::size_t max_pending_of_host() const { return 16 + 2 * options_.pairs; }
 
+  void on_connection(std::unique_ptr<Socket> socket);
+  void take_waiting();
   void make_room(const std::string& host);
   void on_end(PendingConnections::iterator pending, const std::string& why);
   void read_book(PendingConnections::iterator pending);
@@ -108,6 +116,10 @@ class Acceptor {
 
   RealScheduler& scheduler_;
   AcceptorOptions options_;
+  AcceptPace pace_;
+  /// Connections of which nothing is read before the pace of their address admits them.
+  std::list<Waiting> waiting_;
+  DeferredCall take_later_{scheduler_, [this] { take_waiting(); }};
   PendingConnections pending_;
   RefusedConnections refused_;
   int reports_ = 0;  ///< lines in this interval

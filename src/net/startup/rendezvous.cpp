@@ -81,7 +81,7 @@ void Rendezvous::restore(bool overwrite) {
 
 Result<Rendezvous::Entry> Rendezvous::read(int peer) const {
   const auto content = read_file(file(peer), kMaxFileBytes);
-  if (!content.ok() && fs::exists(file(peer)))  // a pipe, say, or a file of another kind
+  if (!content.ok() && has_entry(file(peer)))  // a pipe, say, or a file of another kind
     return Error{ErrorKind::network, content.error().message};
   const std::string_view text = content.ok() ? std::string_view(*content) : std::string_view();
   const std::size_t first = text.find('\n'), second = text.find('\n', first + 1);

@@ -29,6 +29,7 @@ struct TlsEngine::Callbacks {
   static int read(BIO* bio, char* into, int size) {
     BIO_clear_retry_flags(bio);
     TlsEngine& engine = engine_of(bio);
+    if (engine.handshake_records_ > kMaxHandshakeRecords) return -1;
     const std::size_t count = std::min(static_cast<std::size_t>(size), engine.end_ - engine.begin_);
     if (count == 0) {
       BIO_set_retry_read(bio);
@@ -46,6 +47,12 @@ struct TlsEngine::Callbacks {
     const auto* bytes = reinterpret_cast<const std::byte*>(from);
     output.insert(output.end(), bytes, bytes + size);
     return size;
+  }
+
+  /// OpenSSL calls it for each message and each header of a record.
+  static void on_message(int is_sent, int, int type, const void*, std::size_t, SSL*, void* engine) {
+    if (is_sent == 0 && type == SSL3_RT_HEADER)
+      ++static_cast<TlsEngine*>(engine)->handshake_records_;
   }
 
   static long control(BIO*, int command, long, void*) { return command == BIO_CTRL_FLUSH ? 1 : 0; }
@@ -73,6 +80,8 @@ TlsEngine::TlsEngine(const TlsContext& context, TlsRole role, KeyCheck allowed)
   BIO_set_init(bio, 1);
   SSL_set_bio(ssl_.get(), bio, bio);
   SSL_set_app_data(ssl_.get(), &allowed_);
+  SSL_set_msg_callback(ssl_.get(), Callbacks::on_message);
+  SSL_set_msg_callback_arg(ssl_.get(), this);
   if (role == TlsRole::server) SSL_set_accept_state(ssl_.get());
   else SSL_set_connect_state(ssl_.get());
 }
@@ -99,7 +108,15 @@ std::error_code TlsEngine::handshake() {
   ERR_clear_error();
   const int result = SSL_do_handshake(ssl_.get());
   established_ = result == 1;
-  if (established_) return {};
+  if (established_) {
+    SSL_set_msg_callback(ssl_.get(), nullptr);
+    handshake_records_ = 0;
+    return {};
+  }
+  if (handshake_records_ > kMaxHandshakeRecords) {
+    ERR_clear_error();
+    return TlsError::too_long;
+  }
   if (const std::error_code error = failure(result))
     return error == TlsError::key_was_refused ? make_error_code(TlsError::alerted) : error;
   return handshake_received_ > kMaxHandshakeBytes ? TlsError::too_long : std::error_code();

@@ -29,6 +29,9 @@ class TlsEngine {
   /// Bytes that the other end may send before the handshake is complete. One of ours sends about
   /// 900, and perhaps a hello behind them.
   static constexpr std::size_t kMaxHandshakeBytes = std::size_t{16} << 10;
+  /// Records that they may be in. Ours sends about ten; OpenSSL takes a microsecond and more for
+  /// each, however short it is.
+  static constexpr int kMaxHandshakeRecords = 48;
 
   TlsEngine(const TlsContext& context, TlsRole role, KeyCheck allowed);
   ~TlsEngine();
@@ -71,6 +74,7 @@ class TlsEngine {
   std::uint64_t records_ = 0;  ///< encrypted with the current key
   bool established_ = false;
   std::size_t handshake_received_ = 0;  ///< bytes before the handshake was complete
+  int handshake_records_ = 0;           ///< records in them
   std::vector<std::byte> input_;
   std::size_t begin_ = 0, end_ = 0;      ///< the part of the input that was not taken
   std::optional<Transfer> last_result_;  ///< how decrypt() ends, after values before the end

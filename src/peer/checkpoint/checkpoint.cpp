@@ -64,11 +64,10 @@ NodeState node_from(const Json& json) {
   json.at("mix_seconds").get_to(metrics.mix_seconds);
   metrics.steps_recorded = count(json.at("steps_recorded"));
   json.at("loss_sum").get_to(metrics.loss.sum);
-  json.at("loss_count").get_to(metrics.loss.count);
+  metrics.loss.count = count(json.at("loss_count"));
   const Json& staleness = json.at("staleness");
-  staleness.at("pushes").get_to(metrics.staleness.pushes);
-  staleness.at("sum").get_to(metrics.staleness.sum);
-  staleness.at("largest").get_to(metrics.staleness.largest);
+  metrics.staleness = {count(staleness.at("pushes")), count(staleness.at("sum")),
+                       count(staleness.at("largest"))};
   if (const auto program = json.find("program"); program != json.end())
     state.program = {count(program->at("offset")), count(program->at("bytes")),
                      program->at("hash").get<std::string>()};
@@ -118,6 +117,21 @@ Status check_configuration(const Setup& setup, const fs::path& path, const Manif
       fmt::format("{} is from another configuration: {}; {}", path.string(), what, remedy));
 }
 
+/// Whether the run can go on counting from these figures: none is negative, and none is so large
+/// that it would begin again at 0.
+bool are_plausible(const NodeState& state) {
+  constexpr std::uint64_t kMost = std::uint64_t{1} << 61;  // 73 years in nanoseconds
+  const NodeMetrics& metrics = state.metrics;
+  const auto is_duration = [](double seconds) { return seconds >= 0 && seconds < 1e10; };
+  const std::uint64_t counts[] = {metrics.traffic.bytes_sent, metrics.traffic.bytes_received,
+                                  metrics.loss.count,         metrics.staleness.pushes,
+                                  metrics.staleness.sum,      metrics.staleness.largest};
+  return metrics.time.count() >= 0 && static_cast<std::uint64_t>(metrics.time.count()) < kMost &&
+         is_duration(metrics.times.train_seconds) && is_duration(metrics.times.wait_seconds) &&
+         is_duration(metrics.mix_seconds) && metrics.steps_recorded <= state.steps &&
+         std::ranges::all_of(counts, [](std::uint64_t each) { return each < kMost; });
+}
+
 /// A checksum is no signature, so the numbers that the run will count on are checked too.
 Status check_nodes(const Setup& setup, const fs::path& path, const Manifest& manifest) {
   const auto& split = setup.workload->spec().split;
@@ -128,6 +142,8 @@ Status check_nodes(const Setup& setup, const fs::path& path, const Manifest& man
   if (manifest.round > setup.config.run.rounds)
     return damaged_file(path, fmt::format("it is of round {}, and the run has {} rounds",
                                           manifest.round, setup.config.run.rounds));
+  if (!(manifest.wall_seconds >= 0 && manifest.wall_seconds < 1e10))
+    return damaged_file(path, fmt::format("the run took {} s before", manifest.wall_seconds));
   int lowest = 0;
   for (const NodeState& state : manifest.nodes) {
     if (state.node < lowest || state.node >= setup.nodes())
@@ -135,6 +151,9 @@ Status check_nodes(const Setup& setup, const fs::path& path, const Manifest& man
           path, fmt::format("node {} is out of order, or the run has no such node", state.node));
     if (state.steps > kMaxLocalSteps)
       return damaged_file(path, fmt::format("node {} has {} local steps", state.node, state.steps));
+    if (!are_plausible(state))
+      return damaged_file(
+          path, fmt::format("a time or a count of node {} is negative or too large", state.node));
     lowest = state.node + 1;
   }
   return {};

@@ -57,7 +57,7 @@ std::array<fs::path, 3> files_of(const fs::path& manifest) {
 void remove_checkpoint(const fs::path& manifest, Disk& disk) {
   if (disk.remove(manifest) != 0) return;
   for (const fs::path& file : files_of(manifest))
-    if (fs::exists(file)) disk.remove(file);
+    if (has_entry(file)) disk.remove(file);
 }
 
 /// Renames the manifest last: a manifest without the other files is skipped, and is set aside
@@ -65,11 +65,11 @@ void remove_checkpoint(const fs::path& manifest, Disk& disk) {
 void set_aside(const fs::path& manifest, Disk& disk) {
   const auto files = files_of(manifest);
   std::string suffix = kAsideSuffix;
-  const auto taken = [&suffix](const fs::path& file) { return fs::exists(file.string() + suffix); };
+  const auto taken = [&suffix](const fs::path& file) { return has_entry(file.string() + suffix); };
   for (int copy = 2; std::ranges::any_of(files, taken); ++copy)
     suffix = fmt::format("{}-{}", kAsideSuffix, copy);
   for (const fs::path& file : files)
-    if (fs::exists(file) && disk.rename(file, file.string() + suffix) != 0) return;
+    if (has_entry(file) && disk.rename(file, file.string() + suffix) != 0) return;
 }
 
 std::vector<CheckpointName> checkpoints_of(const fs::path& folder, int process) {

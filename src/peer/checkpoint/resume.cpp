@@ -49,7 +49,8 @@ Result<std::map<gossip::Round, SavedStates>> find_resumable_states(
         "another checkpoint.folder, or remove them",
         own.string(), found->manifest.filename().string()));
   }
-  const bool is_folder = fs::is_directory(choice.path);
+  std::error_code ignored;
+  const bool is_folder = fs::is_directory(choice.path, ignored);
   const auto only = is_folder ? std::nullopt : round_of(choice.path);
   if (!is_folder && !only)
     return data_error(

@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "base/hash.hpp"
+#include "base/input_file.hpp"
 #include "peer/config/config_json.hpp"
 #include "peer/log/resolved_config.hpp"
 #include "peer/log/run_files.hpp"
@@ -78,7 +79,7 @@ Result<std::unique_ptr<Recorder>> Recorder::create(const Setup& setup, std::vect
                                                    const std::string& clock) {
   GOSSAMER_TRY_STATUS(create_folder(folder));
   std::unique_ptr<Recorder> recorder(new Recorder(setup, std::move(hosted), folder));
-  if (fs::exists(recorder->log_path_))
+  if (has_entry(recorder->log_path_))
     return data_error(
         fmt::format("{} already contains a run ({}): resume it with --resume auto, choose another "
                     "folder with --out, or remove it",
@@ -93,7 +94,7 @@ Result<std::unique_ptr<Recorder>> Recorder::reopen(const Setup& setup, std::vect
                                                    const std::string& clock) {
   std::unique_ptr<Recorder> recorder(new Recorder(setup, std::move(hosted), folder));
   const fs::path& path = recorder->log_path_;
-  if (!fs::exists(path)) return create(setup, recorder->hosted_, folder, clock);
+  if (!has_entry(path)) return create(setup, recorder->hosted_, folder, clock);
   GOSSAMER_TRY(std::optional<ResumedLog> log, ResumedLog::read(path, recorder->hosted_.front()));
   if (!log) {  // the process was killed while it wrote the header
     std::error_code ignored;

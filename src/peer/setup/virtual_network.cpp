@@ -14,9 +14,6 @@
 namespace gossamer::peer {
 namespace {
 
-// A table of 16,384 regions is smaller.
-constexpr std::uintmax_t kMaxTableBytes = std::uintmax_t{1} << 32;
-
 Error sim_error(const std::string& key, const std::string& what) {
   return {ErrorKind::invalid, fmt::format("sim.{}: {}", key, what)};
 }
@@ -37,7 +34,7 @@ Result<std::optional<gossip::LinkTable>> read_table(const TableKey& table_key, i
   const auto with_key = [&table_key](const Error& error) {
     return Error{error.kind, fmt::format("sim.{}: {}", table_key.key, error.message)};
   };
-  const auto text = read_file(table_key.path, kMaxTableBytes);
+  const auto text = read_file(table_key.path, most_table_bytes(peers + servers));
   if (!text.ok()) return with_key(text.error());
   auto table = gossip::LinkTable::parse(*text, table_key.path);
   if (!table.ok()) return with_key(table.error());

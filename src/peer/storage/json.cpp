@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -14,21 +15,30 @@ Status check_json_limits(std::string_view text, const JsonLimits& limits) {
     bool object;
     std::size_t commas = 0;
   };
+  constexpr std::size_t kOfObject = 3, kOfText = 5, kBytesOfValue = 16;
   std::vector<Container> open;
   std::size_t values = 1;
+  std::size_t text_began = 0;
   bool in_string = false;
   for (std::size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
     if (in_string) {
-      if (c == '\\') ++i;
-      else if (c == '"') in_string = false;
+      if (c == '\\') {
+        ++i;
+      } else if (c == '"') {
+        in_string = false;
+        values += kOfText + (i - text_began) / kBytesOfValue;
+      }
       continue;
     }
     if (c == '"') {
       in_string = true;
+      text_began = i;
+    } else if (c == ':') {
+      values -= std::min(values, kOfText);  // the text was a name, which is part of a field
     } else if (c == '[' || c == '{') {
       open.push_back({c == '{'});
-      ++values;
+      values += c == '{' ? 1 + kOfObject : 1;
       if (open.size() > static_cast<std::size_t>(limits.depth))
         return data_error(fmt::format("JSON nested more than {} levels deep", limits.depth));
     } else if ((c == ']' || c == '}') && !open.empty()) {

@@ -18,8 +18,6 @@ namespace fs = std::filesystem;
 
 constexpr const char *kLatencyFile = "latency.txt", *kJitterFile = "jitter.txt",
                      *kBandwidthFile = "bandwidth.txt", *kNodesFile = "nodes.txt";
-// A table of 16,384 nodes is smaller.
-constexpr std::uint64_t kMostProbeBytes = std::uint64_t{1} << 32;
 
 /// The numbers of a line of nodes.txt, in their order, and the largest of each.
 constexpr std::array kNodeColumns{&ProbedNode::step_ms, &ProbedNode::step_spread,
@@ -74,7 +72,7 @@ Error wrong_size(const std::string& name, std::size_t found, int nodes) {
 }
 
 Result<gossip::LinkTable> read_links(const fs::path& file, int nodes) {
-  GOSSAMER_TRY(const std::string text, read_file(file, kMostProbeBytes));
+  GOSSAMER_TRY(const std::string text, read_file(file, most_table_bytes(nodes)));
   GOSSAMER_TRY(gossip::LinkTable table, gossip::LinkTable::parse(text, file.string()));
   if (table.regions() != nodes)
     return wrong_size(file.string(), static_cast<std::size_t>(table.regions()), nodes);
@@ -82,6 +80,11 @@ Result<gossip::LinkTable> read_links(const fs::path& file, int nodes) {
 }
 
 }  // namespace
+
+std::uint64_t most_table_bytes(int nodes) {
+  const auto n = static_cast<std::uint64_t>(nodes);
+  return (std::uint64_t{64} << 10) + 32 * n * n;
+}
 
 Status write_probe_tables(const fs::path& folder, const ProbeTables& tables) {
   std::error_code error;
@@ -122,7 +125,7 @@ Result<ProbeTables> read_probe_tables(const fs::path& folder, int nodes) {
   GOSSAMER_TRY(tables.jitters_ms, read_links(folder / kJitterFile, nodes));
   GOSSAMER_TRY(tables.bandwidths_mbit_s, read_links(folder / kBandwidthFile, nodes));
   const fs::path file = folder / kNodesFile;
-  GOSSAMER_TRY(const std::string text, read_file(file, kMostProbeBytes));
+  GOSSAMER_TRY(const std::string text, read_file(file, most_table_bytes(nodes)));
   GOSSAMER_TRY(tables.nodes, parse_probed_nodes(text, file.string(), nodes));
   return tables;
 }

@@ -3,6 +3,7 @@
 // column for each receiver, and nodes.txt has a line for each node.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -26,6 +27,9 @@ struct ProbeTables {
   gossip::LinkTable latencies_ms, jitters_ms, bandwidths_mbit_s;
   std::vector<ProbedNode> nodes;
 };
+
+/// Bytes of a file of numbers for each pair of `nodes` nodes at most: 32 for each, and 64 KiB.
+std::uint64_t most_table_bytes(int nodes);
 
 /// Makes the folder and writes the tables; older ones are replaced. Errors (data) name the path.
 Status write_probe_tables(const std::filesystem::path& folder, const ProbeTables& tables);

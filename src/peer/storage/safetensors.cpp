@@ -17,8 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::uint64_t kMaxHeaderBytes = 16 << 20;  // some 200,000 tensors
-constexpr JsonLimits kHeaderLimits{.values = 2'000'000,
-                                   .object_fields = std::numeric_limits<std::size_t>::max()};
+constexpr JsonLimits kHeaderLimits{.object_fields = std::numeric_limits<std::size_t>::max()};
 
 static_assert(std::endian::native == std::endian::little, "safetensors are little-endian");
 

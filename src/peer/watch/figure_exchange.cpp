@@ -254,7 +254,7 @@ void FigureExchange::take(LinkState& link, int node, Version version, std::strin
 /// The sender may only have forwarded the text, so what is no record of the node is left out. Of
 /// the node, each round is shown once.
 void FigureExchange::show(int node, const std::string& text) {
-  constexpr JsonLimits limits{.depth = 8, .values = 4096, .object_fields = 64};
+  constexpr JsonLimits limits{.depth = 8, .values = 8192, .object_fields = 64};
   if (!check_json_limits(text, limits).ok()) return;
   const auto list = parse_json(text);
   if (!list.ok() || !list->is_array() || list->size() > kMostRecords + 1) return;
