@@ -1,10 +1,13 @@
-// Admission without a network: for how long a peer that violated the protocol stays away, and when
-// a second process of one id is reported.
+// Admission without a network: for how long a peer that violated the protocol stays away, when a
+// second process of one id is reported, and how fast connections are read.
 #include "net/run/admission.hpp"
 
 #include <doctest/doctest.h>
 
+#include <string>
+
 #include "net/io/back_off.hpp"
+#include "net/startup/accept_pace.hpp"
 
 using namespace gossamer;
 using namespace gossamer::net;
@@ -58,4 +61,36 @@ TEST_CASE("pauses double from 50 ms to 1 s, and begin anew") {
     CHECK(back_off.next() == expected);
   back_off.reset();
   CHECK(back_off.next() == 50ms);
+}
+
+TEST_CASE("an address has a burst of connections, and then some in a second") {
+  AcceptPace pace(3);
+  const auto admitted = [&](const std::string& host, int tries, gossip::Time now) {
+    int count = 0;
+    for (int i = 0; i < tries; ++i) count += pace.admit(host, now) ? 1 : 0;
+    return count;
+  };
+  CHECK(admitted("10.0.0.1", 1000, 0ns) == 70);
+  CHECK(admitted("10.0.0.1", 1000, 1s) == 56);
+  CHECK(admitted("10.0.0.1", 1000, 1s) == 0);
+  CHECK(admitted("10.0.0.2", 1000, 1s) == 70);  // another address is not its concern
+  CHECK(admitted("10.0.0.1", 1000, 1h) == 70);
+}
+
+TEST_CASE("connections of members do not count") {
+  AcceptPace pace(0);
+  for (int i = 0; i < 10'000; ++i) {
+    CHECK(pace.admit("host", 0ns));
+    pace.on_member("host");
+  }
+  pace.on_member("never seen");
+  CHECK(pace.admit("never seen", 0ns));
+}
+
+TEST_CASE("of many addresses the one that was silent longest is forgotten") {
+  AcceptPace pace(0);
+  for (int i = 0; i < 1000; ++i) pace.admit("first", 0ns);
+  CHECK_FALSE(pace.admit("first", 1ms));
+  for (int i = 0; i < 2000; ++i) CHECK(pace.admit("host " + std::to_string(i), 2ms));
+  CHECK(pace.admit("first", 2ms));
 }
