@@ -94,6 +94,7 @@ TEST_CASE("a model refuses data that it cannot be trained on") {
   CHECK(contains(model_refusal("cnn", kDigits, {{"channels", Ints{6}}}), "does not divide 6"));
   CHECK(contains(model_refusal("cnn", kDigits, {{"channels", Ints{}}}), "model.channels"));
   CHECK(contains(model_refusal("mlp", kDigits, {{"hidden", Ints{0}}}), "model.hidden"));
+  CHECK(contains(model_refusal("mlp", kDigits, {{"hidden", Ints(1025, 1)}}), "1025 layers"));
   CHECK(contains(model_refusal("mlp", kDigits, {{"activation", std::string("gelu")}}),
                  "model.activation"));
   CHECK(contains(model_refusal("perceptron", kDigits), "cnn, graph, linear, mlp, softmax"));

@@ -6,6 +6,8 @@
 namespace gossamer::train::models::mlp {
 namespace {
 
+constexpr std::size_t kMostHiddenLayers = 1024;
+
 struct MlpOptions {
   std::vector<int> hidden = {128};
   std::string activation = "relu";
@@ -30,6 +32,9 @@ ModelKind descriptor() {
                        const ParameterValues& values) -> Result<ModelSpec> {
     GOSSAMER_TRY_STATUS(require_classes("mlp", context));
     GOSSAMER_TRY(const MlpOptions options, mlp_parameters().read("model", values));
+    if (options.hidden.size() > kMostHiddenLayers)
+      return invalid_error(fmt::format("model.hidden: {} layers; the most are {}",
+                                       options.hidden.size(), kMostHiddenLayers));
     std::vector<Operator> operators;
     const Activation activation =
         options.activation == "tanh" ? Activation::tanh : Activation::relu;
