@@ -44,24 +44,6 @@ Status Acceptor::open(const OpenPort& port) {
   return {};
 }
 
-/// Where too many connections of an address wait, the one that has waited longest is closed.
-void Acceptor::on_connection(std::unique_ptr<Socket> socket) {
-  const std::string host = host_of(socket->remote());
-  const auto of_host = std::ranges::count(waiting_, host, &Waiting::host);
-  if (of_host == 0 && pace_.admit(host, scheduler_.now())) return take({std::move(socket)});
-  waiting_.push_back({host, std::move(socket)});
-  take_later_.call_after(kTurn);
-  const bool is_crowded = static_cast<std::size_t>(of_host) >= max_pending_of_host();
-  if (!is_crowded && waiting_.size() <= max_pending()) return;
-  const auto oldest =
-      is_crowded ? std::ranges::find(waiting_, host, &Waiting::host) : waiting_.begin();
-  ++refused_.handshakes;
-  report(fmt::format("closed a connection from {}: too many come from this address",
-                     oldest->socket->remote()));
-  oldest->socket->close();
-  waiting_.erase(oldest);
-}
-
 /// Takes those whose turn it is, of each address in the order in which they came.
 void Acceptor::take_waiting() {
   std::list<Waiting> admitted;
@@ -79,24 +61,49 @@ void Acceptor::take_waiting() {
   for (Waiting& each : admitted) take({std::move(each.socket)});
 }
 
-/// Closes a connection if too many are pending: the oldest one of this address if the address has
-/// too many, else the oldest one of the address that has most.
-void Acceptor::make_room(const std::string& host) {
+/// The one of `connections` to close before another one of `host` joins them; the end if none is:
+/// the oldest one of this address if the address has too many, else the oldest one of the address
+/// that has most.
+template <class Connections>
+typename Connections::iterator Acceptor::superfluous(Connections& connections,
+                                                     const std::string& host) const {
   std::map<std::string, std::size_t> counts;
-  for (const auto& pending : pending_) ++counts[pending.host];
+  for (const auto& each : connections) ++counts[each.host];
   std::string crowded;
   if (counts[host] >= max_pending_of_host()) {
     crowded = host;
-  } else if (pending_.size() >= max_pending()) {
+  } else if (connections.size() >= max_pending()) {
     crowded =
         std::ranges::max_element(counts, {}, [](const auto& entry) { return entry.second; })->first;
   } else {
-    return;
+    return connections.end();
   }
-  const auto oldest = std::ranges::find(pending_, crowded, &PendingConnection::host);
+  return std::ranges::find(connections, crowded,
+                           [](const auto& each) -> const std::string& { return each.host; });
+}
+
+void Acceptor::on_connection(std::unique_ptr<Socket> socket) {
+  const std::string host = host_of(socket->remote());
+  const bool is_behind_others = std::ranges::find(waiting_, host, &Waiting::host) != waiting_.end();
+  if (!is_behind_others && pace_.admit(host, scheduler_.now())) return take({std::move(socket)});
+  if (const auto oldest = superfluous(waiting_, host); oldest != waiting_.end()) {
+    ++refused_.handshakes;
+    report(fmt::format("closed a connection from {}: too many come from this address",
+                       oldest->socket->remote()));
+    oldest->socket->close();
+    waiting_.erase(oldest);
+  }
+  waiting_.push_back({host, std::move(socket)});
+  take_later_.call_after(kTurn);
+}
+
+void Acceptor::make_room(const std::string& host) {
+  const auto oldest = superfluous(pending_, host);
+  if (oldest == pending_.end()) return;
   reject(oldest,
          fmt::format("{} connections from this address have not finished their handshake, of {}",
-                     counts[crowded], pending_.size()));
+                     std::ranges::count(pending_, oldest->host, &PendingConnection::host),
+                     pending_.size()));
 }
 
 void Acceptor::take(Connection connection) {

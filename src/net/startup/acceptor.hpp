@@ -98,6 +98,9 @@ class Acceptor {
 
   void on_connection(std::unique_ptr<Socket> socket);
   void take_waiting();
+  template <class Connections>
+  typename Connections::iterator superfluous(Connections& connections,
+                                             const std::string& host) const;
   void make_room(const std::string& host);
   void on_end(PendingConnections::iterator pending, const std::string& why);
   void read_book(PendingConnections::iterator pending);
