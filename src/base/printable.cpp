@@ -36,6 +36,15 @@ bool is_control(char32_t character) {
          direction;
 }
 
+/// Of a character in UTF-8.
+bool begins_character(char byte) { return (static_cast<unsigned char>(byte) & 0xC0) != 0x80; }
+
+/// The whole characters in the first `bytes` of a longer text.
+std::string_view first_characters(std::string_view text, std::size_t bytes) {
+  while (bytes > 0 && !begins_character(text[bytes])) --bytes;
+  return text.substr(0, bytes);
+}
+
 }  // namespace
 
 std::string printable(std::string_view text) {
@@ -51,10 +60,9 @@ std::string printable(std::string_view text) {
 }
 
 std::string excerpt(std::string_view text) {
-  std::size_t end = 60;
-  if (text.size() <= end) return std::string(text);
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
-  std::string cut(text.substr(0, end));
+  constexpr std::size_t kMost = 60;
+  if (text.size() <= kMost) return std::string(text);
+  std::string cut(first_characters(text, kMost));
   cut += "…";
   return cut;
 }
@@ -62,13 +70,9 @@ std::string excerpt(std::string_view text) {
 std::string abridged(std::string_view message) {
   constexpr std::size_t kMost = 4096, kFirst = 3072, kLast = 500;
   if (message.size() <= kMost) return std::string(message);
-  const auto begins_character = [message](std::size_t at) {
-    return (static_cast<unsigned char>(message[at]) & 0xC0) != 0x80;
-  };
-  std::size_t first = kFirst, last = message.size() - kLast;
-  while (first > 0 && !begins_character(first)) --first;
-  while (last < message.size() && !begins_character(last)) ++last;
-  std::string cut(message.substr(0, first));
+  std::size_t last = message.size() - kLast;
+  while (last < message.size() && !begins_character(message[last])) ++last;
+  std::string cut(first_characters(message, kFirst));
   cut += "…";
   cut += message.substr(last);
   return cut;
