@@ -110,7 +110,6 @@ std::error_code TlsEngine::handshake() {
   established_ = result == 1;
   if (established_) {
     SSL_set_msg_callback(ssl_.get(), nullptr);
-    handshake_records_ = 0;
     return {};
   }
   if (handshake_records_ > kMaxHandshakeRecords) {

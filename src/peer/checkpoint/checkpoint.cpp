@@ -117,12 +117,13 @@ Status check_configuration(const Setup& setup, const fs::path& path, const Manif
       fmt::format("{} is from another configuration: {}; {}", path.string(), what, remedy));
 }
 
+bool is_duration(double seconds) { return seconds >= 0 && seconds < 1e10; }
+
 /// Whether the run can go on counting from these figures: none is negative, and none is so large
 /// that it would begin again at 0.
 bool are_plausible(const NodeState& state) {
   constexpr std::uint64_t kMost = std::uint64_t{1} << 61;  // 73 years in nanoseconds
   const NodeMetrics& metrics = state.metrics;
-  const auto is_duration = [](double seconds) { return seconds >= 0 && seconds < 1e10; };
   const std::uint64_t counts[] = {metrics.traffic.bytes_sent, metrics.traffic.bytes_received,
                                   metrics.loss.count,         metrics.staleness.pushes,
                                   metrics.staleness.sum,      metrics.staleness.largest};
@@ -142,7 +143,7 @@ Status check_nodes(const Setup& setup, const fs::path& path, const Manifest& man
   if (manifest.round > setup.config.run.rounds)
     return damaged_file(path, fmt::format("it is of round {}, and the run has {} rounds",
                                           manifest.round, setup.config.run.rounds));
-  if (!(manifest.wall_seconds >= 0 && manifest.wall_seconds < 1e10))
+  if (!is_duration(manifest.wall_seconds))
     return damaged_file(path, fmt::format("the run took {} s before", manifest.wall_seconds));
   int lowest = 0;
   for (const NodeState& state : manifest.nodes) {
