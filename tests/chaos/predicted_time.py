@@ -26,7 +26,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from chaos_test_util import run_to_end, network_parser
+from chaos_test_util import network_parser, run_to_end
 from packet_router import Emulation, address, can_route, routed_namespaces
 from partitions import inside
 
