@@ -11,7 +11,9 @@
 #include <csignal>
 #include <cstddef>
 #include <future>
+#include <map>
 #include <optional>
+#include <string>
 #include <thread>
 #include <utility>
 
@@ -69,6 +71,21 @@ Bound bound_of(kj::ConnectionReceiver& receiver) {
   const in6_addr& number = reinterpret_cast<const sockaddr_in6*>(&storage)->sin6_addr;
   if (IN6_IS_ADDR_V4MAPPED(&number)) return {number.s6_addr[12] == 127, number.s6_addr[12] == 0};
   return {IN6_IS_ADDR_LOOPBACK(&number) != 0, IN6_IS_ADDR_UNSPECIFIED(&number) != 0};
+}
+
+/// The address of a connection's other end, without its port: of IPv6 the first half, which a host
+/// has for itself.
+std::string origin_of(kj::AsyncIoStream& stream) {
+  sockaddr_storage storage{};
+  kj::uint length = sizeof storage;
+  stream.getpeername(reinterpret_cast<sockaddr*>(&storage), &length);
+  const auto bytes = [](const auto& number, std::size_t count) {
+    return std::string(reinterpret_cast<const char*>(&number), count);
+  };
+  if (storage.ss_family == AF_INET)
+    return bytes(reinterpret_cast<const sockaddr_in*>(&storage)->sin_addr, 4);
+  const in6_addr& number = reinterpret_cast<const sockaddr_in6*>(&storage)->sin6_addr;
+  return bytes(number, IN6_IS_ADDR_V4MAPPED(&number) ? sizeof number : sizeof number / 2);
 }
 
 class Service final : public kj::HttpService {
@@ -144,6 +161,7 @@ class Reception {
   Reception(kj::Own<kj::ConnectionReceiver> receiver, const WebLimits& limits, kj::Timer& timer,
             const kj::HttpHeaderTable& table, kj::HttpService& service)
       : most_(limits.connections),
+        most_of_one_(limits.of_one_address),
         longest_(in_kj(limits.request + limits.answer)),
         receiver_(kj::mv(receiver)),
         timer_(timer),
@@ -154,7 +172,7 @@ class Reception {
     return receiver_->accept()
         .then(
             [this](kj::Own<kj::AsyncIoStream> stream) -> kj::Promise<void> {
-              if (open_ < most_) serve(kj::mv(stream));
+              serve(kj::mv(stream));
               return kj::READY_NOW;
             },
             [this](kj::Exception&&) -> kj::Promise<void> { return timer_.afterDelay(kRetry); })
@@ -171,19 +189,28 @@ class Reception {
     return settings;
   }
 
+  /// A connection that is too many is closed.
   void serve(kj::Own<kj::AsyncIoStream> stream) {
+    if (open_ == most_) return;
+    const std::string origin = origin_of(*stream);
+    if (open_of_[origin] == most_of_one_) return;
     ++open_;
+    ++open_of_[origin];
     auto served = timer_.timeoutAfter(longest_, server_.listenHttp(kj::mv(stream)));
-    connections_.add(served.attach(kj::defer([this] { --open_; })));
+    connections_.add(served.attach(kj::defer([this, origin] {
+      --open_;
+      if (--open_of_[origin] == 0) open_of_.erase(origin);
+    })));
   }
 
-  int most_;
+  int most_, most_of_one_;
   kj::Duration longest_;  ///< a connection lasts
   Manners manners_;
   kj::Own<kj::ConnectionReceiver> receiver_;
   kj::Timer& timer_;
   kj::HttpServer server_;
   int open_ = 0;
+  std::map<std::string, int> open_of_;  ///< by origin, which have one at least
   kj::TaskSet connections_;
 };
 

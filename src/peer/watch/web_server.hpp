@@ -22,7 +22,8 @@ struct WebAnswer {
 
 /// What clients may take: they are strangers.
 struct WebLimits {
-  int connections = 64;  ///< at once; a further one is closed
+  int connections = 64;     ///< at once; a further one is closed
+  int of_one_address = 32;  ///< of them; one address does not keep the others away
   /// For the header of a request, which may have 128 KiB. A connection lasts no longer than this
   /// and `answer` together.
   std::chrono::milliseconds request{10'000};

@@ -147,6 +147,20 @@ TEST_CASE("Connections beyond the limit are closed, and there is room when other
   CHECK(is_served(*server));
 }
 
+TEST_CASE("One address does not take all places: others are served beside it") {
+  const auto server = served({.connections = 4, .of_one_address = 2, .request = 300ms});
+  Client first(server->port(), 2), second(server->port(), 2), third(server->port(), 2);
+  CHECK(third.all().empty());
+  Client other(server->port(), 3);
+  other.send(kGet);
+  CHECK(other.all().starts_with("HTTP/1.1 200 OK"));
+  first.all();  // their time is over
+  second.all();
+  Client later(server->port(), 2);
+  later.send(kGet);
+  CHECK(later.all().starts_with("HTTP/1.1 200 OK"));
+}
+
 TEST_CASE("A client that does not take its answer is cut off, and holds nobody up") {
   constexpr std::size_t kLength = 32 << 20;  // more than the system buffers
   const auto server =
