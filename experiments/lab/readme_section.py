@@ -331,7 +331,8 @@ def value_text(column: Column, value: float) -> str:
     if column.unit == "B":
         return bytes_text(value)
     unit = f" {column.unit}" if column.unit else ""
-    return f"{value:.0f}{unit}" if abs(value) >= 100 else f"{value:.3g}{unit}"
+    whole = 100 <= abs(value) < 1e7
+    return f"{value:.0f}{unit}" if whole else f"{value:.3g}{unit}"
 
 
 def spread_text(column: Column, values: list[float]) -> str:
