@@ -192,6 +192,25 @@ TEST_CASE(
   check_round_trip(*config);
 }
 
+TEST_CASE("keys of peers stand beside their addresses in a file, and apart on the command line") {
+  const Folder folder;
+  const auto config = load_config(
+      written(folder.path / "c.toml",
+              "[net]\npeers = [{address = \"a:1\", key = \"00\"}, {address = \"b:2\", key = "
+              "\"01\"}]\n"),
+      {});
+  REQUIRE(config.ok());
+  CHECK(config->net.peers == std::vector<std::string>{"a:1", "b:2"});
+  CHECK(config->net.keys == std::vector<std::string>{"00", "01"});
+  for (const char* entry : {"{address = \"a:1\"}", "{address = \"a:1\", key = 1}", "{}",
+                            "{address = \"a:1\", key = \"00\", id = 3}"})
+    CHECK(says(refusal("[net]\npeers = [" + std::string(entry) + "]\n"),
+               {"c.toml:2: net.peers: each entry is a text, or each is"}));
+  CHECK(refusal("", {"net.peers=[{address=\"a:1\", key=\"00\"}]"}) ==
+        "--set net.peers=[{address=\"a:1\", key=\"00\"}]: a list of addresses; give their keys as "
+        "net.keys");
+}
+
 TEST_CASE("a run id is a name, not a path") {
   const std::vector<std::string> ids = {"..",  ".hidden", "../up",     "/abs",
                                         "a b", "\xff",    "new\nline", std::string(64, 'a')};
