@@ -23,21 +23,21 @@ struct Options {
   std::string then = "own";
 };
 
-/// [k][l]: the weight of x_l in y_k.
-std::vector<std::vector<double>> means_of_nearest(const SquaredDistances& distances, int hostile) {
+/// [l]: the weight of x_l in y_k.
+std::vector<double> mean_of_nearest(const SquaredDistances& distances, std::size_t k, int hostile) {
   const std::size_t m = distances.rows(), b = static_cast<std::size_t>(hostile);
   const std::size_t kept = m > b ? m - b : 1;
-  std::vector<std::vector<double>> means(m, std::vector<double>(m, 0.0));
-  for (std::size_t k = 0; k < m; ++k) {
-    const std::vector<std::size_t> nearest = distances.nearest_to(k);
-    for (std::size_t n = 0; n < kept; ++n) means[k][nearest[n]] = 1 / static_cast<double>(kept);
-  }
-  return means;
+  std::vector<double> mean(m, 0.0);
+  const std::vector<std::size_t> nearest = distances.nearest_to(k);
+  for (std::size_t n = 0; n < kept; ++n) mean[nearest[n]] = 1 / static_cast<double>(kept);
+  return mean;
 }
 
 std::vector<double> mixed_weights(const Neighbourhood& hood, const Options& options) {
-  const auto means = means_of_nearest(hood.distances, options.hostile);
-  if (options.then == "own") return means[0];
+  if (options.then == "own") return mean_of_nearest(hood.distances, 0, options.hostile);
+  std::vector<std::vector<double>> means;
+  for (std::size_t k = 0; k < hood.rows(); ++k)
+    means.push_back(mean_of_nearest(hood.distances, k, options.hostile));
   const SquaredDistances distances(hood.distances, means);
   if (options.then == "krum")
     return means[krum_choice(distances, static_cast<std::size_t>(options.hostile) + 1)];
