@@ -12,6 +12,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <variant>
 #include <vector>
 
@@ -49,15 +50,17 @@ class Attack {
   /// Sees a round, before its messages are made: each once, in order, also those before the attack
   /// begins.
   virtual void observe(const AttackView&) {}
-  /// [d]: the message to the honest peer `receiver`, an out-neighbour.
-  virtual std::vector<double> message(const AttackView& view, int receiver) const = 0;
+  /// [d]: the message to the honest peer `receiver`, an out-neighbour. `strength`, ≥ 0, is that of
+  /// the kinds that have one; of those that read honest rows, the message is a + strength · b, the
+  /// same for all hostile peers.
+  virtual std::vector<double> message(const AttackView& view, int receiver,
+                                      double strength) const = 0;
 };
 
 /// What an attack is made from, beside the parameters of its kind.
 struct AttackContext {
   int peers = 0;             ///< n
   std::vector<int> hostile;  ///< ascending
-  double strength = 0;       ///< > 0
   std::uint64_t seed = 0;    ///< of the run
 };
 
@@ -82,6 +85,7 @@ struct AttackKind {
   std::string strength_help = {};
   std::function<Result<double>(int peers, int hostile)> default_strength = nullptr;
   bool reads_honest_rows = false;  ///< the rows of all peers of the round: only in one process
+  bool needs_fixed_graph = false;  ///< W is the same in all rounds
   bool remembers = false;  ///< it keeps state from round to round, which no checkpoint contains
   /// How the hostile peers' samples are changed. Null: the kind changes no data.
   std::function<Result<Poisoning>(const ParameterValues&)> poison = nullptr;
@@ -89,6 +93,9 @@ struct AttackKind {
   std::function<Result<Round>(const ParameterValues&)> silent_every = nullptr;
   /// Makes the attack of each hostile peer. Null: the kind changes no message.
   std::function<Result<MakeAttack>(const ParameterValues&, const AttackContext&)> make = nullptr;
+
+  /// Whether the strength of each message can be searched (gossip/mixing/line_search.hpp).
+  bool is_searchable() const { return reads_honest_rows && default_strength != nullptr; }
 };
 
 namespace attacks {
@@ -106,6 +113,8 @@ struct AttackPlan {
   Poisoning poisoning = {};   ///< monostate: hostile peers train on their own samples
   Round silent_every = 0;     ///< AttackKind::silent_every; 0: all rows are sent
   MakeAttack make = nullptr;  ///< null: all messages are honest
+  double strength = 1;        ///< of all messages
+  bool line_search = false;   ///< each message has the strength that does most harm instead
 
   bool is_hostile(int peer) const;
   bool poisons() const { return !std::holds_alternative<std::monostate>(poisoning); }
@@ -115,11 +124,13 @@ struct AttackPlan {
   bool withholds(int sender, int to, Round t) const;
 };
 
-/// AttackKind::make of a class that is built from the context alone.
+/// AttackKind::make of a class without parameters, which is built from the context or from nothing.
 template <class Kind>
 Result<MakeAttack> make_attack(const ParameterValues& values, const AttackContext& context) {
   GOSSAMER_TRY_STATUS(check_values("attack", {}, values));
-  return MakeAttack([context] { return std::make_unique<Kind>(context); });
+  if constexpr (std::is_default_constructible_v<Kind>)
+    return MakeAttack([] { return std::make_unique<Kind>(); });
+  else return MakeAttack([context] { return std::make_unique<Kind>(context); });
 }
 /// AttackKind::default_strength of a published constant.
 std::function<Result<double>(int, int)> published(double strength);

@@ -44,9 +44,7 @@ Result<double> largest_z(int n, int m) {
 
 class LittleIsEnough final : public Attack {
  public:
-  explicit LittleIsEnough(const AttackContext& context) : z_(context.strength) {}
-
-  std::vector<double> message(const AttackView& view, int receiver) const override {
+  std::vector<double> message(const AttackView& view, int receiver, double z) const override {
     const std::vector<int> honest = view.honest_of(receiver);
     std::vector<double> message = mean_of(view, honest);
     if (honest.size() < 2) return message;
@@ -60,12 +58,9 @@ class LittleIsEnough final : public Attack {
     }
     const auto freedom = static_cast<double>(honest.size() - 1);
     for (std::size_t k = 0; k < message.size(); ++k)
-      message[k] -= z_ * std::sqrt(squares[k] / freedom);
+      message[k] -= z * std::sqrt(squares[k] / freedom);
     return message;
   }
-
- private:
-  double z_;
 };
 
 }  // namespace

@@ -11,22 +11,21 @@ namespace {
 
 class Different final : public Attack {
  public:
-  explicit Different(const AttackContext& context)
-      : strength_(context.strength), seed_(context.seed) {}
+  explicit Different(const AttackContext& context) : seed_(context.seed) {}
 
-  std::vector<double> message(const AttackView& view, int receiver) const override {
+  std::vector<double> message(const AttackView& view, int receiver,
+                              double strength) const override {
     std::vector<double> message(view.own.begin(), view.own.end());
     double square = 0;
     for (const double value : message) square += value * value;
     const double root = std::sqrt(square / static_cast<double>(message.size()));
-    const double factor = (receiver % 2 == 0 ? 1 : -1) * strength_ * root;
+    const double factor = (receiver % 2 == 0 ? 1 : -1) * strength * root;
     const std::vector<double> numbers = normal_numbers(view, seed_);
     for (std::size_t k = 0; k < message.size(); ++k) message[k] += factor * numbers[k];
     return message;
   }
 
  private:
-  double strength_;
   std::uint64_t seed_;
 };
 

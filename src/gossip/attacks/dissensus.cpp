@@ -9,9 +9,7 @@ namespace {
 
 class Dissensus final : public Attack {
  public:
-  explicit Dissensus(const AttackContext& context) : epsilon_(context.strength) {}
-
-  std::vector<double> message(const AttackView& view, int receiver) const override {
+  std::vector<double> message(const AttackView& view, int receiver, double epsilon) const override {
     const std::vector<float>& x = view.rows[static_cast<std::size_t>(receiver)];
     std::vector<double> honest(x.size());
     double hostile = 0;
@@ -25,12 +23,9 @@ class Dissensus final : public Attack {
         honest[k] += neighbour.weight * (static_cast<double>(row[k]) - static_cast<double>(x[k]));
     }
     std::vector<double> message(x.begin(), x.end());
-    for (std::size_t k = 0; k < x.size(); ++k) message[k] -= epsilon_ * honest[k] / hostile;
+    for (std::size_t k = 0; k < x.size(); ++k) message[k] -= epsilon * honest[k] / hostile;
     return message;
   }
-
- private:
-  double epsilon_;
 };
 
 }  // namespace

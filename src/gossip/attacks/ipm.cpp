@@ -10,16 +10,11 @@ namespace {
 
 class InnerProductManipulation final : public Attack {
  public:
-  explicit InnerProductManipulation(const AttackContext& context) : epsilon_(context.strength) {}
-
-  std::vector<double> message(const AttackView& view, int receiver) const override {
+  std::vector<double> message(const AttackView& view, int receiver, double epsilon) const override {
     std::vector<double> message = mean_of(view, view.honest_of(receiver));
-    for (double& value : message) value *= -epsilon_;
+    for (double& value : message) value *= -epsilon;
     return message;
   }
-
- private:
-  double epsilon_;
 };
 
 }  // namespace

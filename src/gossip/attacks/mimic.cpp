@@ -64,7 +64,7 @@ class Mimic final : public Attack {
     ++seen_;
   }
 
-  std::vector<double> message(const AttackView& view, int) const override {
+  std::vector<double> message(const AttackView& view, int, double) const override {
     const std::vector<float>& row = view.rows[static_cast<std::size_t>(target_)];
     return {row.begin(), row.end()};
   }

@@ -7,16 +7,15 @@ namespace {
 
 class Noise final : public Attack {
  public:
-  explicit Noise(const AttackContext& context) : strength_(context.strength), seed_(context.seed) {}
+  explicit Noise(const AttackContext& context) : seed_(context.seed) {}
 
-  std::vector<double> message(const AttackView& view, int) const override {
+  std::vector<double> message(const AttackView& view, int, double strength) const override {
     std::vector<double> message = normal_numbers(view, seed_);
-    for (double& value : message) value *= strength_;
+    for (double& value : message) value *= strength;
     return message;
   }
 
  private:
-  double strength_;
   std::uint64_t seed_;
 };
 

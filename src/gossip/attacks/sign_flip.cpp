@@ -6,16 +6,11 @@ namespace {
 
 class SignFlip final : public Attack {
  public:
-  explicit SignFlip(const AttackContext& context) : strength_(context.strength) {}
-
-  std::vector<double> message(const AttackView& view, int) const override {
+  std::vector<double> message(const AttackView& view, int, double strength) const override {
     std::vector<double> message(view.own.begin(), view.own.end());
-    for (double& value : message) value *= -strength_;
+    for (double& value : message) value *= -strength;
     return message;
   }
-
- private:
-  double strength_;
 };
 
 }  // namespace

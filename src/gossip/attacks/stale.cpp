@@ -20,7 +20,7 @@ class Stale final : public Attack {
     rows_.emplace_back(view.own.begin(), view.own.end());
     if (rows_.size() > lag_ + 1) rows_.pop_front();
   }
-  std::vector<double> message(const AttackView&, int) const override {
+  std::vector<double> message(const AttackView&, int, double) const override {
     return {rows_.front().begin(), rows_.front().end()};
   }
 

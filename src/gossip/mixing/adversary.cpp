@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.hpp"
+#include "gossip/mixing/line_search.hpp"
 
 namespace gossamer::gossip {
 
@@ -29,8 +30,9 @@ void Adversary::send(Messenger& messenger, std::span<const int> to, Round t, Cha
       (plan_.is_hostile(receiver) ? accomplices : sender.to).push_back(receiver);
     messenger.send(accomplices, t, channel, values, owner);
   }
+  Strengths searched;
   if (!plan_.reads_honest_rows) {
-    if (hostile) attack(peer, sender, t, on_host(values), {});
+    if (hostile) attack(peer, sender, t, on_host(values), {}, searched);
     return;
   }
   Known& known = rounds_[t];
@@ -41,11 +43,19 @@ void Adversary::send(Messenger& messenger, std::span<const int> to, Round t, Cha
   const Known complete = std::move(known);
   rounds_.erase(t);
   for (const auto& [from, begun] : complete.senders)
-    attack(from, begun, t, complete.rows[static_cast<std::size_t>(from)], complete.rows);
+    attack(from, begun, t, complete.rows[static_cast<std::size_t>(from)], complete.rows, searched);
+}
+
+double Adversary::strength_of(const Attack& attack, const AttackView& view, int receiver,
+                              Strengths& searched) const {
+  if (!plan_.line_search) return plan_.strength;
+  const auto [found, is_new] = searched.try_emplace(receiver);
+  if (is_new) found->second = most_harmful_strength(attack, view, receiver, process_.options.rule);
+  return found->second;
 }
 
 void Adversary::attack(int peer, const Sender& sender, Round t, std::span<const float> own,
-                       std::span<const std::vector<float>> rows) {
+                       std::span<const std::vector<float>> rows, Strengths& searched) {
   Attacker& attacker = attackers_.at(peer);
   const auto w = process_.schedule.at(t);
   const AttackView view{t, peer, own, *w, plan_.hostile, rows};
@@ -57,7 +67,8 @@ void Adversary::attack(int peer, const Sender& sender, Round t, std::span<const 
   for (const int receiver : sender.to) {
     // A message beyond the bound would lose a link, or end the run, before it does harm.
     std::vector<float> message;
-    for (const double value : attacker.attack->message(view, receiver))
+    const double strength = strength_of(*attacker.attack, view, receiver, searched);
+    for (const double value : attacker.attack->message(view, receiver, strength))
       message.push_back(static_cast<float>(std::clamp(value, -largest, largest)));
     const std::span<float> row = attacker.message.row(0);
     process_.device().upload(row.data(), message.data(), row.size_bytes());

@@ -55,9 +55,14 @@ class Adversary {
     gpu::DeviceRows<float> message;  ///< the one that is about to be sent
   };
 
-  /// The messages of a hostile peer. `rows` may be empty.
+  /// Strengths of messages that were searched, by receiver: all hostile peers send it the same.
+  using Strengths = std::map<int, double>;
+
+  /// The messages of a hostile peer. `rows` may be empty; `searched` is of the round.
   void attack(int peer, const Sender& sender, Round t, std::span<const float> own,
-              std::span<const std::vector<float>> rows);
+              std::span<const std::vector<float>> rows, Strengths& searched);
+  double strength_of(const Attack& attack, const AttackView& view, int receiver,
+                     Strengths& searched) const;
   std::vector<float> on_host(std::span<const float> values) const;
 
   const ProcessContext& process_;

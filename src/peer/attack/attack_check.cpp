@@ -13,8 +13,10 @@ constexpr const char* kHonest = "none";
 /// A run without hostile peers has no settings for them.
 Status check_unused(const AttackOptions& options) {
   const char* unused = !options.peers.empty()  ? "peers"
+                       : options.fraction != 0 ? "fraction"
                        : options.from != 0     ? "from"
                        : options.strength != 0 ? "strength"
+                       : options.line_search   ? "line_search"
                                                : nullptr;
   if (unused == nullptr) return {};
   return invalid_error(
@@ -29,9 +31,10 @@ Result<std::vector<int>> hostile_peers(const Config& config) {
   std::vector<int> peers = config.attack.options.peers;
   std::ranges::sort(peers);
   if (peers.empty())
-    return invalid_error(
-        fmt::format("attack.peers: name the hostile peers of '{}', as attack.peers = [0, 1]",
-                    config.attack.kind));
+    return invalid_error(fmt::format(
+        "attack.peers: name the hostile peers of '{}', as attack.peers = [0, 1], or set "
+        "attack.fraction",
+        config.attack.kind));
   if (const auto twice = std::ranges::adjacent_find(peers); twice != peers.end())
     return invalid_error(fmt::format("attack.peers: peer {} is named twice; remove one", *twice));
   for (const int peer : peers)
@@ -87,6 +90,11 @@ Status check_messages(const AttackedRun& run, const gossip::AttackKind& kind) {
         fmt::format("codec.kind: the messages of the attack '{}' are not encoded; set codec.kind = "
                     "none in place of {}",
                     kind.name, config.codec.kind));
+  if (kind.needs_fixed_graph && run.schedule.period() != 1)
+    return invalid_error(fmt::format(
+        "attack.kind: '{}' attacks one graph, and W of topology.kind = {} changes from round to "
+        "round; choose a topology that does not change, or another attack",
+        kind.name, config.topology.kind));
   if (kind.remembers && config.checkpoint.every > 0)
     return invalid_error(fmt::format(
         "checkpoint.every: a checkpoint does not contain what the attack '{}' remembers "
@@ -105,8 +113,35 @@ Status check_silence(const Config& config, const gossip::AttackKind& kind) {
       kind.name, config.exchange.policy));
 }
 
-Result<double> strength_of(const Config& config, const gossip::AttackKind& kind, int hostile) {
+/// A search for the strength, against what it searches.
+Status check_line_search(const AttackedRun& run, const gossip::AttackKind& kind) {
+  if (!kind.is_searchable()) {
+    std::vector<std::string> others;
+    for (const gossip::AttackKind& other : gossip::attacks::catalog())
+      if (other.is_searchable()) others.push_back(other.name);
+    return invalid_error(fmt::format(
+        "attack.line_search: '{}' has no strength that depends on honest rows; set it to false, or "
+        "choose an attack whose strength can be searched ({})",
+        kind.name, fmt::join(others, ", ")));
+  }
+  if (run.config.attack.options.strength != 0)
+    return invalid_error("attack.strength: has no effect with attack.line_search; remove one");
+  if (run.rule.reads_losses())
+    return invalid_error(
+        fmt::format("attack.line_search: the mix of mixing.rule = {} depends on losses, which a "
+                    "search does not "
+                    "know; set attack.line_search = false, or choose another rule",
+                    run.config.mixing.kind));
+  return {};
+}
+
+Result<double> strength_of(const AttackedRun& run, const gossip::AttackKind& kind, int hostile) {
+  const Config& config = run.config;
   const double strength = config.attack.options.strength;
+  if (config.attack.options.line_search) {
+    GOSSAMER_TRY_STATUS(check_line_search(run, kind));
+    return 1.0;
+  }
   if (kind.default_strength) {
     if (strength != 0) return strength;
     return kind.default_strength(config.run.peers, hostile);
@@ -129,8 +164,8 @@ Result<gossip::AttackPlan> plan_attack(const AttackedRun& run) {
   GOSSAMER_TRY(plan.hostile, hostile_peers(config));
   plan.from = config.attack.options.from;
   plan.reads_honest_rows = kind.reads_honest_rows;
-  GOSSAMER_TRY(const double strength,
-               strength_of(config, kind, static_cast<int>(plan.hostile.size())));
+  plan.line_search = config.attack.options.line_search;
+  GOSSAMER_TRY(plan.strength, strength_of(run, kind, static_cast<int>(plan.hostile.size())));
   if (kind.poison) {
     GOSSAMER_TRY_STATUS(check_poisoning(config));
     GOSSAMER_TRY(plan.poisoning, kind.poison(config.attack.values));
@@ -141,7 +176,7 @@ Result<gossip::AttackPlan> plan_attack(const AttackedRun& run) {
   }
   if (!kind.make) return plan;
   GOSSAMER_TRY_STATUS(check_messages(run, kind));
-  const gossip::AttackContext context{config.run.peers, plan.hostile, strength, config.run.seed};
+  const gossip::AttackContext context{config.run.peers, plan.hostile, config.run.seed};
   GOSSAMER_TRY(plan.make, kind.make(config.attack.values, context));
   return plan;
 }

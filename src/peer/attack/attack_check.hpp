@@ -5,6 +5,7 @@
 #include "gossip/algorithm.hpp"
 #include "gossip/attack.hpp"
 #include "gossip/codec.hpp"
+#include "gossip/rule.hpp"
 #include "peer/config/config.hpp"
 #include "topology/mixing_matrix.hpp"
 
@@ -16,6 +17,7 @@ struct AttackedRun {
   const gossip::Algorithm& algorithm;
   const topology::MixingSchedule& schedule;
   const gossip::Codec& codec;
+  const gossip::MixingRule& rule;
 };
 
 /// The attack that the configuration asks for, checked against the run. Errors (invalid) name the

@@ -13,6 +13,7 @@
 #include "base/hash.hpp"
 #include "base/suggestion.hpp"
 #include "base/toml_file.hpp"
+#include "peer/config/hostile_peers.hpp"
 #include "peer/config/sections.hpp"
 
 namespace gossamer::peer {
@@ -271,6 +272,17 @@ std::string toml_string(const std::string& text) {
   return result + "\"";
 }
 
+/// With attack.fraction, names the peers of it in attack.peers, for the log and all that reads it.
+Status draw_hostile_peers(Config& config) {
+  AttackOptions& attack = config.attack.options;
+  if (config.attack.kind == "none" || attack.fraction == 0) return {};
+  GOSSAMER_TRY(attack.peers,
+               hostile_peers_of(attack.fraction, config.run.peers, config.run.seed, attack.peers));
+  config.resolved["attack"]["peers"] =
+      std::vector<std::int64_t>(attack.peers.begin(), attack.peers.end());
+  return {};
+}
+
 /// The run id is also used as a file name and in messages between processes.
 Status check_run_id(const std::string& id) {
   const bool plain = std::all_of(id.begin(), id.end(), [](unsigned char c) {
@@ -327,6 +339,7 @@ Result<Config> load_config(const std::string& path, const std::vector<Override>&
       {"mixing", &config.mixing},     {"attack", &config.attack},       {"model", &config.model},
       {"data", &config.data}};
   for (const auto& [name, choice] : choices) *choice = {read[name].kind, read[name].kind_keys};
+  GOSSAMER_TRY_STATUS(draw_hostile_peers(config));
   return config;
 }
 

@@ -50,8 +50,10 @@ struct PolicyOptions {
 /// Which peers are hostile, and since when.
 struct AttackOptions {
   std::vector<int> peers;
-  std::uint64_t from = 0;  ///< first round of the attack
-  double strength = 0;     ///< 0: the kind's own
+  double fraction = 0;       ///< of hostile peers, in [0, 1); 0: `peers` names them
+  std::uint64_t from = 0;    ///< first round of the attack
+  double strength = 0;       ///< 0: the kind's own
+  bool line_search = false;  ///< each message has the strength that does most harm
 };
 
 struct SimOptions {

@@ -286,6 +286,11 @@ const ParameterSet<AttackOptions>& attack_parameters() {
   static const auto set =
       ParameterSet<AttackOptions>()
           .add("peers", &AttackOptions::peers, {.help = "ids of the hostile peers"})
+          .add("fraction", &AttackOptions::fraction,
+               {.help = "part of the peers that is hostile, drawn from run.seed, in place of "
+                        "attack.peers; 0: attack.peers names them",
+                .minimum = 0,
+                .maximum = 1})
           .add("from", &AttackOptions::from,
                {.help = "first round of the attack, counted from 0",
                 .minimum = 0,
@@ -295,7 +300,10 @@ const ParameterSet<AttackOptions>& attack_parameters() {
                {.help = "strength of the attack, whose meaning and published value depend on the "
                         "kind; 0: the published value",
                 .minimum = 0,
-                .maximum = 1e30});
+                .maximum = 1e30})
+          .add("line_search", &AttackOptions::line_search,
+               {.help = "each message has the strength, found by line search, that moves the "
+                        "receiver's mix farthest from that of its honest rows"});
   return set;
 }
 

@@ -20,7 +20,7 @@ class RowKeeper final : public gossip::Attack {
     for (int peer = 0; peer < kept_.peers_; ++peer)
       kept_.keep(peer, view.t, {.exact = view.rows[static_cast<std::size_t>(peer)]});
   }
-  std::vector<double> message(const gossip::AttackView&, int) const override { return {}; }
+  std::vector<double> message(const gossip::AttackView&, int, double) const override { return {}; }
 
  private:
   SentRows& kept_;

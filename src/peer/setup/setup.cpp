@@ -174,8 +174,8 @@ Result<Setup> make_setup(Config config, LocalRank local_rank, std::shared_ptr<Wo
   GOSSAMER_TRY(const gossip::RuleKind rule, gossip::find_rule(settings.mixing.kind));
   GOSSAMER_TRY(setup.rule, rule.make(settings.mixing.values));
   GOSSAMER_TRY_STATUS(check_rule(setup, rule));
-  GOSSAMER_TRY(setup.attack,
-               plan_attack({settings, *setup.algorithm, *setup.schedule, *setup.codec}));
+  GOSSAMER_TRY(setup.attack, plan_attack({settings, *setup.algorithm, *setup.schedule, *setup.codec,
+                                          setup.rule}));
   GOSSAMER_TRY(VirtualNetwork network, make_virtual_network(settings, setup.servers()));
   setup.network = std::move(network.links);
   setup.probed_nodes = std::move(network.nodes);

@@ -1,9 +1,10 @@
 // Attacks in whole runs: what they do to a mean and to robust rules, whose metrics a run records,
-// bit-identical results, on an emulated GPU too, and the combinations that are refused.
+// and bit-identical results, on an emulated GPU too.
 #include "gossip/attack.hpp"
 #include "peer/attack/attack_check.hpp"
 #include "peer/log/collect.hpp"
 #include "peer/prediction/run_gap.hpp"
+#include "tests/peer/attack/attack_test_util.hpp"
 #include "tests/peer/cuda_test_util.hpp"
 
 using namespace gossamer;
@@ -15,10 +16,6 @@ namespace {
 const Overrides kComplete{"run.peers=8", "topology.kind=complete", "run.rounds=120",
                           "log.every=0", "local.threads=1",        "optimizer.rate=0.3"};
 
-Overrides attacked(const std::string& kind, const Overrides& more = {}) {
-  return Overrides{"attack.kind=" + kind, "attack.peers=[2, 5]"} + more;
-}
-
 /// The attacks on messages, with a strength where the kind has none of its own for two hostile
 /// peers.
 std::vector<Overrides> message_attacks() {
@@ -29,11 +26,6 @@ std::vector<Overrides> message_attacks() {
     if (kind.name == "alie") all.back().push_back("attack.strength=10");
   }
   return all;
-}
-
-std::string attack_refusal_of(const Overrides& overrides) {
-  const auto setup = make_setup(configured(Overrides{"run.peers=9"} + overrides));
-  return setup.ok() ? "" : setup.error().message;
 }
 
 double accuracy(const Left& left) { return left.summary["final"]["test_accuracy"]["mean"]; }
@@ -237,77 +229,53 @@ TEST_CASE("an attack that remembers no rounds goes on from a checkpoint with the
   CHECK(run_in(folder.path / "resumed", run, request).hash() == whole);
 }
 
-TEST_CASE("settings of hostile peers that make no sense are refused") {
-  CHECK(
-      attack_refusal_of({"attack.peers=[1]"}) ==
-      "attack.peers: has no effect with attack.kind = none; set attack.kind, which `gossamer list` "
-      "explains, or remove the key");
-  CHECK(attack_refusal_of({"attack.strength=2"}).starts_with("attack.strength: has no effect"));
-  CHECK(attack_refusal_of({"attack.from=2"}).starts_with("attack.from: has no effect"));
-  CHECK(attack_refusal_of({"attack.kind=backdoor", "attack.peers=[1]", "data.crop=1"})
-            .starts_with("data.crop and data.flip would cut off the trigger"));
-  CHECK(attack_refusal_of({"attack.kind=ipm"}) ==
-        "attack.peers: name the hostile peers of 'ipm', as attack.peers = [0, 1]");
-  CHECK(attack_refusal_of({"attack.kind=ipm", "attack.peers=[1, 4, 1]"}) ==
-        "attack.peers: peer 1 is named twice; remove one");
-  CHECK(attack_refusal_of({"attack.kind=ipm", "attack.peers=[9]"}) ==
-        "attack.peers: there is no peer 9; the peers are 0 to 8");
-  CHECK(attack_refusal_of({"attack.kind=ipm", "attack.peers=[-1]"})
-            .starts_with("attack.peers: there is no peer -1"));
-  CHECK(attack_refusal_of({"run.peers=2", "attack.kind=ipm", "attack.peers=[0, 1]"})
-            .starts_with("attack.peers: all 2 peers are hostile"));
-  CHECK(attack_refusal_of(attacked("mimic", {"attack.strength=1"})) ==
-        "attack.strength: 'mimic' has no strength; remove the key");
-  CHECK(attack_refusal_of(attacked("alie", {"run.peers=8"}))
-            .starts_with("attack.strength: with 2 hostile of 8"));
-  CHECK(attack_refusal_of({"attack.kind=alie", "attack.peers=[0, 1, 2]"}) == "");
-  CHECK(load_config("", {"attack.kind=magic"}).error().message.find("there is no 'magic'") !=
-        std::string::npos);
-  CHECK(load_config("", {"attack.kind=ipm", "attack.lag=2"})
-            .error()
-            .message.find("attack.lag: unknown for kind ipm") != std::string::npos);
+TEST_CASE("a fraction of hostile peers is drawn from the seed, and named in what is logged") {
+  const auto peers_of = [](const Overrides& overrides) {
+    return configured(Overrides{"run.peers=20", "attack.kind=ipm"} + overrides)
+        .attack.options.peers;
+  };
+  const std::vector<int> drawn = peers_of({"attack.fraction=0.25"});
+  CHECK(drawn.size() == 5);
+  CHECK(std::ranges::is_sorted(drawn));
+  CHECK(std::set<int>(drawn.begin(), drawn.end()).size() == 5);
+  CHECK(peers_of({"attack.fraction=0.001"}).size() == 1);
+  CHECK(peers_of({"attack.fraction=0.25", "run.seed=1"}) != drawn);
+  // The configuration that a run logs has both keys, and is the same run.
+  const Config config = configured({"run.peers=20", "attack.kind=ipm", "attack.fraction=0.25"});
+  const std::string named = fmt::format("attack.peers=[{}]", fmt::join(drawn, ","));
+  CHECK(configured({"run.peers=20", "attack.kind=ipm", "attack.fraction=0.25", named})
+            .shared_hash() == config.shared_hash());
+  const auto refused = [](const Overrides& overrides) {
+    const auto config = load_config("", overrides);
+    return config.ok() ? "" : config.error().message;
+  };
+  CHECK(refused({"run.peers=4", "run.seed=3", "attack.kind=ipm", "attack.fraction=0.5",
+                 "attack.peers=[0]"})
+            .starts_with("attack.peers: names peers 0, and attack.fraction = 0.5 with run.seed = 3 "
+                         "chooses "));
+  CHECK(refused({"run.peers=4", "attack.kind=ipm", "attack.fraction=0.9"}) ==
+        "attack.fraction: 0.9 of 4 peers makes all of them hostile; set a smaller fraction, or "
+        "run.peers to more");
+  CHECK(refused({"attack.kind=ipm", "attack.fraction=1.5"}) ==
+        "--set attack.fraction=1.5: attack.fraction: 1.5 is too large, give at most 1");
+  const Folder folder;
+  const Left left = run_in(
+      folder.path / "run",
+      kComplete + Overrides{"run.rounds=2", "attack.kind=sign_flip", "attack.fraction=0.25"});
+  CHECK(left.summary["hostile_peers"].size() == 2);
 }
 
-TEST_CASE("an attack is refused by name where it cannot be carried out") {
-  for (const gossip::AlgorithmKind& kind : gossip::algorithms::catalog()) {
-    CAPTURE(kind.name);
-    const Overrides problem = fitted({"run.peers=9", "algorithm.kind=" + kind.name});
-    const bool mixes_one_row = kind.name == "dpsgd" || kind.name == "qg_momentum" ||
-                               kind.name == "decentlam" || kind.name == "consensus" ||
-                               kind.name == "d2" || kind.name == "extra";
-    const std::string refused = attack_refusal_of(problem + attacked("sign_flip"));
-    CHECK(refused.empty() == mixes_one_row);
-    CHECK((mixes_one_row ||
-           refused.find("'" + kind.name + "' does not only mix one row") != std::string::npos));
-  }
-  for (const char* policy : {"deadline", "stale", "async"})
-    CHECK(attack_refusal_of(attacked("ipm", {std::string("algorithm.policy=") + policy}))
-              .find(std::string("set algorithm.policy = sync in place of ") + policy) !=
-          std::string::npos);
-  CHECK(attack_refusal_of(attacked("ipm", {"codec.kind=int8"}))
-            .starts_with("codec.kind: the messages of the attack 'ipm' are not encoded"));
-  for (const char* policy : {"sync", "stale"})
-    CHECK(attack_refusal_of(attacked("silence", {std::string("algorithm.policy=") + policy})) ==
-          std::string("attack.kind: the hostile peers of 'silence' send no rows, and under "
-                      "algorithm.policy = ") +
-              policy +
-              " their neighbours would wait for them without end; set algorithm.policy = deadline "
-              "or async");
-  CHECK(attack_refusal_of(attacked("silence", {"algorithm.policy=async"})) == "");
-  for (const char* kind : {"mimic", "stale"})
-    CHECK(attack_refusal_of(attacked(kind, {"checkpoint.every=5"}))
-              .starts_with("checkpoint.every: a checkpoint does not contain what the attack"));
-  CHECK(attack_refusal_of(attacked("label_flip", {"model.kind=linear", "data.kind=quadratic"}))
-            .starts_with("attack.kind: 'label_flip' changes classes, and 'quadratic' has none"));
-  CHECK(attack_refusal_of(attacked("backdoor", {"model.kind=linear", "data.kind=quadratic"}))
-            .starts_with("attack.kind: 'backdoor' changes classes, and 'quadratic' has none"));
-  CHECK(attack_refusal_of(attacked("backdoor", {"attack.target=10"})) ==
-        "attack.target: there is no class 10; the classes of 'digits' are 0 to 9");
-  CHECK(load_config("", attacked("backdoor", {"attack.share=1.5"}))
-            .error()
-            .message.find("attack.share: 1.5 is too large") != std::string::npos);
-  CHECK(attack_refusal_of(attacked("label_flip", {"attack.from=3"}))
-            .starts_with("attack.from: 'label_flip' changes the data before the first round"));
+TEST_CASE("an attack with searched strengths harms a rule that leaves out its strongest message") {
+  const Folder folder;
+  int made = 0;
+  const auto accuracy_of = [&](const Overrides& overrides) {
+    const Left left = run_in(
+        folder.path / std::to_string(made++),
+        kComplete + attacked("alie", {"mixing.rule=nearest_neighbour_mixing", "mixing.hostile=2"}) +
+            overrides);
+    return left.stopped ? 0.0 : accuracy(left);
+  };
+  CHECK(accuracy_of({"attack.line_search=true"}) < accuracy_of({"attack.strength=10"}));
 }
 
 TEST_CASE("a network refuses an attack that reads the rows of others, and theory every attack") {
