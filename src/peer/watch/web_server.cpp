@@ -73,19 +73,21 @@ Bound bound_of(kj::ConnectionReceiver& receiver) {
   return {IN6_IS_ADDR_LOOPBACK(&number) != 0, IN6_IS_ADDR_UNSPECIFIED(&number) != 0};
 }
 
-/// The address of a connection's other end, without its port: of IPv6 the first half, which a host
-/// has for itself.
-std::string origin_of(kj::AsyncIoStream& stream) {
+/// The address of a connection's other end, without its port; none if that end has gone already.
+std::optional<std::string> origin_of(kj::AsyncIoStream& stream) {
   sockaddr_storage storage{};
   kj::uint length = sizeof storage;
-  stream.getpeername(reinterpret_cast<sockaddr*>(&storage), &length);
-  const auto bytes = [](const auto& number, std::size_t count) {
-    return std::string(reinterpret_cast<const char*>(&number), count);
+  try {
+    stream.getpeername(reinterpret_cast<sockaddr*>(&storage), &length);
+  } catch (const kj::Exception&) {
+    return std::nullopt;
+  }
+  const auto bytes = [](const auto& number) {
+    return std::string(reinterpret_cast<const char*>(&number), sizeof number);
   };
-  if (storage.ss_family == AF_INET)
-    return bytes(reinterpret_cast<const sockaddr_in*>(&storage)->sin_addr, 4);
-  const in6_addr& number = reinterpret_cast<const sockaddr_in6*>(&storage)->sin6_addr;
-  return bytes(number, IN6_IS_ADDR_V4MAPPED(&number) ? sizeof number : sizeof number / 2);
+  return storage.ss_family == AF_INET
+             ? bytes(reinterpret_cast<const sockaddr_in*>(&storage)->sin_addr)
+             : bytes(reinterpret_cast<const sockaddr_in6*>(&storage)->sin6_addr);
 }
 
 class Service final : public kj::HttpService {
@@ -168,14 +170,11 @@ class Reception {
         server_(timer, table, service, settings(in_kj(limits.request))),
         connections_(manners_) {}
 
+  /// Never ends: what fails at one connection does not keep the next one from being accepted.
   kj::Promise<void> run() {
     return receiver_->accept()
-        .then(
-            [this](kj::Own<kj::AsyncIoStream> stream) -> kj::Promise<void> {
-              serve(kj::mv(stream));
-              return kj::READY_NOW;
-            },
-            [this](kj::Exception&&) -> kj::Promise<void> { return timer_.afterDelay(kRetry); })
+        .then([this](kj::Own<kj::AsyncIoStream> stream) { serve(kj::mv(stream)); })
+        .catch_([this](kj::Exception&&) { return timer_.afterDelay(kRetry); })
         .then([this] { return run(); });
   }
 
@@ -192,12 +191,12 @@ class Reception {
   /// A connection that is too many is closed.
   void serve(kj::Own<kj::AsyncIoStream> stream) {
     if (open_ == most_) return;
-    const std::string origin = origin_of(*stream);
-    if (open_of_[origin] == most_of_one_) return;
+    const auto origin = origin_of(*stream);
+    if (!origin || open_of_[*origin] == most_of_one_) return;
     ++open_;
-    ++open_of_[origin];
+    ++open_of_[*origin];
     auto served = timer_.timeoutAfter(longest_, server_.listenHttp(kj::mv(stream)));
-    connections_.add(served.attach(kj::defer([this, origin] {
+    connections_.add(served.attach(kj::defer([this, origin = *origin] {
       --open_;
       if (--open_of_[origin] == 0) open_of_.erase(origin);
     })));

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 
 namespace gossamer::peer::testing {
 
@@ -39,6 +40,12 @@ class Client {
       if (count <= 0) return;  // the server has closed the connection
       sent += static_cast<std::size_t>(count);
     }
+  }
+  /// Ends the connection with a reset.
+  void reset() {
+    const linger at_once{1, 0};
+    ::setsockopt(socket_, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+    ::close(std::exchange(socket_, -1));
   }
   /// What comes until the server closes the connection.
   std::string all() {

@@ -161,6 +161,12 @@ TEST_CASE("One address does not take all places: others are served beside it") {
   CHECK(later.all().starts_with("HTTP/1.1 200 OK"));
 }
 
+TEST_CASE("Clients that reset their connections before these are accepted end nothing") {
+  const auto server = served();
+  for (int k = 0; k < 300; ++k) Client(server->port()).reset();
+  CHECK(is_served(*server));
+}
+
 TEST_CASE("A client that does not take its answer is cut off, and holds nobody up") {
   constexpr std::size_t kLength = 32 << 20;  // more than the system buffers
   const auto server =
