@@ -108,7 +108,7 @@ Result<TopologyAnalysis> analyse(const TopologyCommand& command,
   analysis.convergence = topology::predict_convergence(*schedule, analysis.report.spectral_gap,
                                                        command.parameters, command.decay);
   analysis.lowest_eigenvalue = topology::lowest_eigenvalue(*schedule);
-  analysis.hostile_bound = theory::hostile_bound(*schedule);
+  analysis.hostile = theory::hostile_bounds(*schedule);
   for (const gossip::RuleKind& rule : gossip::rules::catalog())
     if (rule.least_neighbours)
       analysis.breakdowns.emplace_back(rule.name, rule.most_hostile(fewest));

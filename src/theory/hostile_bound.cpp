@@ -23,9 +23,60 @@ int lighter_neighbours(std::span<const topology::Neighbour> neighbours, double b
   return count;
 }
 
+/// The largest weight of a neighbour of a peer whose neighbours do not weigh the same; 0: no peer
+/// has such neighbours.
+double uneven_weight(const topology::MixingMatrix& w) {
+  constexpr double kRounding = 1e-9;
+  double uneven = 0;
+  for (int i = 0; i < w.peers(); ++i) {
+    if (w.in_neighbours(i).empty()) continue;
+    const auto [least, most] =
+        std::ranges::minmax(w.in_neighbours(i), {}, &topology::Neighbour::weight);
+    if (most.weight - least.weight > kRounding) uneven = std::max(uneven, most.weight);
+  }
+  return uneven;
+}
+
+/// Whether every x nears consensus: with eigenvalues of L between `low` and `high`, and rows of
+/// weight `clipped`.
+bool cs_plus_shrinks(double low, double high, double clipped) {
+  if (low <= 0) return false;
+  // Of the part p of ‖x‖² at `high`; concave in p.
+  const auto factor = [&](double p) {
+    return std::sqrt((1 - p) * (1 - low) * (1 - low) + p * (1 - high) * (1 - high)) +
+           std::sqrt(2 * clipped * ((1 - p) * low + p * high));
+  };
+  double left = 0, right = 1;
+  for (int step = 0; step < 100; ++step) {
+    const double third = (right - left) / 3;
+    if (factor(left + third) < factor(right - third)) left += third;
+    else right -= third;
+  }
+  return std::max({factor(left), factor(0), factor(1)}) < 1;
+}
+
+/// The largest δ at which a round of CS+ shrinks the distance, to rounding.
+double cs_plus_weight(const topology::MixingMatrix& w, const topology::SpectrumEnds& ends) {
+  const double uneven = uneven_weight(w);
+  double least = 0, most = 1;
+  for (int step = 0; step < 60; ++step) {
+    const double weight = (least + most) / 2;
+    const bool shrinks = cs_plus_shrinks(1 - ends.high - weight, 1 - ends.low, 2 * weight + uneven);
+    (shrinks ? least : most) = weight;
+  }
+  return least;
+}
+
+HostileBound bound_of(const topology::MixingMatrix& w, double weight) {
+  HostileBound bound{weight, std::numeric_limits<int>::max()};
+  for (int i = 0; i < w.peers(); ++i)
+    bound.neighbours = std::min(bound.neighbours, lighter_neighbours(w.in_neighbours(i), weight));
+  return bound;
+}
+
 }  // namespace
 
-std::optional<HostileBound> hostile_bound(const topology::MixingSchedule& schedule) {
+std::optional<HostileBounds> hostile_bounds(const topology::MixingSchedule& schedule) {
   const int n = schedule.peers();
   if (n < 2 || schedule.period() != 1) return std::nullopt;
   const auto w = schedule.at(0);
@@ -38,11 +89,7 @@ std::optional<HostileBound> hostile_bound(const topology::MixingSchedule& schedu
   const double gap = 1 - std::max(std::abs(ends->low), std::abs(ends->high));
   const double c = 1.25 * std::sqrt(2 * (1 - ends->low));
   const double root = (std::sqrt(c * c + 4 * std::max(gap, 0.0)) - c) / 2;
-  HostileBound bound{root * root, std::numeric_limits<int>::max()};
-  for (int i = 0; i < n; ++i)
-    bound.neighbours =
-        std::min(bound.neighbours, lighter_neighbours(w->in_neighbours(i), bound.weight));
-  return bound;
+  return HostileBounds{bound_of(*w, root * root), bound_of(*w, cs_plus_weight(*w, *ends))};
 }
 
 }  // namespace gossamer::theory

@@ -1,5 +1,6 @@
-// How much weight hostile neighbours may have: the guarantee of ClippedGossip (He, Karimireddy and
-// Jaggi 2022, Theorem I) on a given W, whichever peers are hostile.
+// How much weight hostile neighbours may have on a given W, whichever peers are hostile: the
+// guarantees of ClippedGossip (He, Karimireddy and Jaggi 2022, Theorem I) and of CS+ (Gaucher,
+// Dieuleveut and Hendrikx 2025).
 //
 // R are the honest peers, δ_i is the weight of the hostile neighbours of i, δ the largest δ_i, and
 // W̃ is W on R with δ_i added to entry (i, i). With the radius τ_i² = (1/δ_i) Σ_R W[i][j] ‖x_i −
@@ -11,6 +12,17 @@
 // γ is the gap of W. The distance to consensus shrinks in each round by the factor
 //   1 − γ + δ + c √δ,   c = (5/4) √(2 (1 − λ_min)),
 // or a smaller one. The paper's theorem has this form, 1 − γ̃ + c √δ, with the gap γ̃ of W̃.
+//
+// CS+ with δ_i, the weight of the b heaviest neighbours of i, clips rows of weight B_i ≥ 2 δ_i, and
+// B_i = 2 δ_i where all neighbours weigh the same; elsewhere B_i exceeds it by less than the
+// heaviest one. Honest rows of weight δ_i at least are among them, and what clipping takes from
+// these makes up for what hostile rows add. With L the Laplacian of W on R, a round is x ← (I − L)
+// x + e, where
+//   ‖e_i‖² ≤ B_i Σ_R W[i][j] ‖x_i − x_j‖²,   so that   ‖e‖² ≤ 2 B xᵀ L x,   B the largest B_i.
+// The distance to consensus shrinks if ‖(I − L) x‖ + √(2 B xᵀ L x) < ‖x‖ for every x that is
+// perpendicular to the constant vector. The eigenvalues of L on these x are between μ₂ − δ and M,
+// if μ₂ and M are the second smallest and the largest of W's own Laplacian; the left side is
+// largest for a mixture of both ends. Where M ≤ 1 and weights are equal, it comes to 4 δ < μ₂ − δ.
 #pragma once
 
 #include <optional>
@@ -24,8 +36,12 @@ struct HostileBound {
   int neighbours = 0;  ///< the most neighbours of any peer that weigh less than that together
 };
 
-/// The bound where W is the same in every round and symmetric; none elsewhere, and where the ends
-/// of W's spectrum are too costly to find. The condition suffices, and is not necessary.
-std::optional<HostileBound> hostile_bound(const topology::MixingSchedule& schedule);
+struct HostileBounds {
+  HostileBound clipped, cs_plus;
+};
+
+/// The bounds where W is the same in every round and symmetric; none elsewhere, and where the ends
+/// of W's spectrum are too costly to find. The conditions suffice, and are not necessary.
+std::optional<HostileBounds> hostile_bounds(const topology::MixingSchedule& schedule);
 
 }  // namespace gossamer::theory

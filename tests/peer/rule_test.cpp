@@ -175,9 +175,13 @@ TEST_CASE("a prediction says that a rule is not linear, and predicts the bytes o
   CHECK(prediction_json(median, prediction)["most_hostile_neighbours"] == 1);
   CHECK_FALSE(prediction_json(mean, expected).contains("most_hostile_neighbours"));
   CHECK(prediction_json(median, prediction)["hostile_weight_bound"] ==
-        prediction.hostile_bound->weight);
+        prediction.hostile->clipped.weight);
+  CHECK(prediction_json(median, prediction)["cs_plus_weight_bound"] ==
+        prediction.hostile->cs_plus.weight);
   CHECK_FALSE(prediction_json(mean, expected).contains("hostile_weight_bound"));
-  CHECK(prediction_text(median, prediction, 0).find(hostile_bound_text(prediction.hostile_bound)) !=
+  for (const auto rule : {&theory::HostileBounds::clipped, &theory::HostileBounds::cs_plus})
+    CHECK(
+        prediction_text(median, prediction, 0).find(hostile_bound_text(prediction.hostile, rule)) !=
         std::string::npos);
   CHECK(prediction_text(median, prediction, 0)
             .find("1 hostile neighbour of each peer at most (median: peer 0 has 2 in round 0; "

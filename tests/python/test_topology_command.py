@@ -57,6 +57,8 @@ def test_hostile_neighbours(gossamer: Path) -> None:
     report = json.loads(run(gossamer, "complete", "-n", "16", "--json").stdout)
     assert report["hostile_weight_bound"] == pytest.approx(0.203, abs=1e-3)
     assert report["hostile_neighbours_bound"] == 3
+    assert report["cs_plus_weight_bound"] == pytest.approx(0.2, abs=1e-6)
+    assert report["cs_plus_neighbours_bound"] == 3
     rules = report["most_hostile_neighbours"]
     assert (rules["clipped"], rules["cs_plus"], rules["krum"]) == (14, 7, 6)
     assert "mean" not in rules

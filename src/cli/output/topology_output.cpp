@@ -103,7 +103,10 @@ void print_text(const TopologyAnalysis& analysis, std::uint64_t parameters) {
                          count_text(convergence.messages_to_millionth),
                          bytes_text(convergence.bytes_to_millionth))
            : "not known");
-  line("hostile weight, ClippedGossip", hostile_bound_text(analysis.hostile_bound));
+  line("hostile weight, ClippedGossip",
+       hostile_bound_text(analysis.hostile, &theory::HostileBounds::clipped));
+  line("hostile weight, CS+",
+       hostile_bound_text(analysis.hostile, &theory::HostileBounds::cs_plus));
   line("hostile neighbours, by rule", breakdowns_text(analysis.breakdowns));
 }
 
@@ -128,9 +131,11 @@ Json analysis_json(const TopologyAnalysis& analysis) {
       convergence.rounds_to_millionth ? Json(convergence.messages_to_millionth) : Json();
   json["bytes_to_millionth"] =
       convergence.rounds_to_millionth ? Json(convergence.bytes_to_millionth) : Json();
-  const auto& bound = analysis.hostile_bound;
-  json["hostile_weight_bound"] = bound ? Json(bound->weight) : Json();
-  json["hostile_neighbours_bound"] = bound ? Json(bound->neighbours) : Json();
+  const auto& bounds = analysis.hostile;
+  json["hostile_weight_bound"] = bounds ? Json(bounds->clipped.weight) : Json();
+  json["hostile_neighbours_bound"] = bounds ? Json(bounds->clipped.neighbours) : Json();
+  json["cs_plus_weight_bound"] = bounds ? Json(bounds->cs_plus.weight) : Json();
+  json["cs_plus_neighbours_bound"] = bounds ? Json(bounds->cs_plus.neighbours) : Json();
   for (const auto& [rule, hostile] : analysis.breakdowns)
     json["most_hostile_neighbours"][rule] = hostile;
   if (!analysis.matrices.empty()) json["matrix"] = analysis.matrices;
@@ -164,7 +169,7 @@ TableRow table_row(const TopologyAnalysis& analysis) {
           known ? fmt::to_string(*convergence.rounds_to_millionth) : "–",
           known ? count_text(convergence.messages_to_millionth) : "–",
           known ? bytes_text(convergence.bytes_to_millionth) : "–",
-          analysis.hostile_bound ? fmt::format("{:.2g}", analysis.hostile_bound->weight) : "–"};
+          analysis.hostile ? fmt::format("{:.2g}", analysis.hostile->clipped.weight) : "–"};
 }
 
 }  // namespace gossamer::cli

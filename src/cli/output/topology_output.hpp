@@ -23,7 +23,7 @@ struct TopologyAnalysis {
   topology::TopologyReport report;
   topology::Convergence convergence;
   std::optional<double> lowest_eigenvalue;  ///< as topology::lowest_eigenvalue
-  std::optional<theory::HostileBound> hostile_bound;
+  std::optional<theory::HostileBounds> hostile;
   /// Each robust mixing rule, and the hostile neighbours of each peer that it withstands here.
   std::vector<std::pair<std::string, int>> breakdowns;
   std::vector<std::vector<std::vector<double>>>

@@ -219,12 +219,14 @@ std::string round_text(const RoundTime& round) {
 
 }  // namespace
 
-std::string hostile_bound_text(const std::optional<theory::HostileBound>& bound) {
-  if (!bound) return "not known: W varies or is not symmetric, or is too large";
-  const std::string weight = fmt::format("below {:.3g} in each row: ", bound->weight);
-  if (bound->neighbours == 0) return weight + "no neighbour";
-  return weight + fmt::format("any {} neighbour{} of each peer", bound->neighbours,
-                              bound->neighbours == 1 ? "" : "s");
+std::string hostile_bound_text(const std::optional<theory::HostileBounds>& bounds,
+                               theory::HostileBound theory::HostileBounds::* rule) {
+  if (!bounds) return "not known: W varies or is not symmetric, or is too large";
+  const theory::HostileBound& bound = (*bounds).*rule;
+  const std::string weight = fmt::format("below {:.3g} in each row: ", bound.weight);
+  if (bound.neighbours == 0) return weight + "no neighbour";
+  return weight + fmt::format("any {} neighbour{} of each peer", bound.neighbours,
+                              bound.neighbours == 1 ? "" : "s");
 }
 
 Status check_predictable(const Config& config) {
@@ -234,7 +236,7 @@ Status check_predictable(const Config& config) {
         "predict such a run");
   const std::string refusal = attack_refusal(config);
   if (refusal.empty()) return {};
-  return invalid_error(refusal + "; set attack.kind = none and remove attack.peers");
+  return invalid_error(refusal + "; set attack.kind = none, and remove the other keys of [attack]");
 }
 
 Prediction predict(const Setup& setup, double decay) {
@@ -248,7 +250,7 @@ Prediction predict(const Setup& setup, double decay) {
                                                            setup.parameters, decay);
   }
   if (!setup.rule.is_mean() && !std::isnan(setup.report().spectral_gap))  // not too costly to find
-    prediction.hostile_bound = theory::hostile_bound(*setup.schedule);
+    prediction.hostile = theory::hostile_bounds(*setup.schedule);
   predict_bytes(setup, prediction);
   prediction.round = round_time(setup);
   prediction.step = stable_step(setup);
@@ -299,8 +301,9 @@ Json prediction_json(const Setup& setup, const Prediction& prediction) {
                       {"decay", convergence->decay},
                       {"effective_neighbours", finite_or_null(convergence->effective_neighbours)}};
   if (!setup.rule.is_mean()) {
-    const auto& bound = prediction.hostile_bound;
-    json["hostile_weight_bound"] = bound ? Json(bound->weight) : Json();
+    const auto& bounds = prediction.hostile;
+    json["hostile_weight_bound"] = bounds ? Json(bounds->clipped.weight) : Json();
+    json["cs_plus_weight_bound"] = bounds ? Json(bounds->cs_plus.weight) : Json();
     json["most_hostile_neighbours"] =
         gossip::find_rule(setup.config.mixing.kind)
             ->most_hostile(fewest_neighbours(*setup.schedule).neighbours);
@@ -354,7 +357,12 @@ std::string prediction_text(const Setup& setup, const Prediction& prediction, st
                            convergence->decay));
   }
   if (!setup.rule.is_mean()) line("withstands", breakdown_text(setup));
-  if (!setup.rule.is_mean()) line("hostile weight", hostile_bound_text(prediction.hostile_bound));
+  if (!setup.rule.is_mean()) {
+    line("hostile weight, ClippedGossip",
+         hostile_bound_text(prediction.hostile, &theory::HostileBounds::clipped));
+    line("hostile weight, CS+",
+         hostile_bound_text(prediction.hostile, &theory::HostileBounds::cs_plus));
+  }
   if (prediction.privacy) line("privacy", privacy_text(*prediction.privacy));
   line("sent per round and peer",
        fmt::format("{} bytes (payload, busiest peer)", setup.report().bytes_per_round_per_peer));

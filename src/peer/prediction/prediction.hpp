@@ -40,9 +40,9 @@ struct Prediction {
   bool sampled = false;                     ///< the curve is an estimate, to a few percent
   std::optional<double> rate;               ///< as theory::QuadraticOutcome
   std::optional<theory::Distances> limit, bias;
-  double spectral_gap = 0;                            ///< NaN if unknown
-  std::optional<topology::Convergence> convergence;   ///< only if the algorithm mixes
-  std::optional<theory::HostileBound> hostile_bound;  ///< only with a rule other than the mean
+  double spectral_gap = 0;                           ///< NaN if unknown
+  std::optional<topology::Convergence> convergence;  ///< only if the algorithm mixes
+  std::optional<theory::HostileBounds> hostile;      ///< only with a rule other than the mean
   /// Exact number of bytes that all peers send in the run, with headers. Known under sync if the
   /// algorithm sends only mixed rows and W has a period.
   std::optional<std::uint64_t> bytes_sent;
@@ -54,7 +54,8 @@ struct Prediction {
 };
 
 /// "below 0.203 in each row: any 3 neighbours of each peer", or why there is no bound.
-std::string hostile_bound_text(const std::optional<theory::HostileBound>& bound);
+std::string hostile_bound_text(const std::optional<theory::HostileBounds>& bounds,
+                               theory::HostileBound theory::HostileBounds::* rule);
 
 /// Errors (invalid): theory says nothing about the run, because it has an attack, or because peers
 /// join and leave.
