@@ -207,8 +207,8 @@ TEST_CASE("keys of peers stand beside their addresses in a file, and apart on th
     CHECK(says(refusal("[net]\npeers = [" + std::string(entry) + "]\n"),
                {"c.toml:2: net.peers: each entry is a text, or each is"}));
   CHECK(refusal("", {"net.peers=[{address=\"a:1\", key=\"00\"}]"}) ==
-        "--set net.peers=[{address=\"a:1\", key=\"00\"}]: a list of addresses; give their keys as "
-        "net.keys");
+        "--set net.peers=[{address=\"a:1\", key=\"00\"}]: net.peers is a list of addresses here; "
+        "give the keys as net.keys");
 }
 
 TEST_CASE("a run id is a name, not a path") {

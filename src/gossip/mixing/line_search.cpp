@@ -1,6 +1,7 @@
 #include "gossip/mixing/line_search.hpp"
 
 #include <algorithm>
+#include <set>
 
 #include "base/check.hpp"
 
@@ -125,19 +126,25 @@ double most_harmful_strength(const Attack& attack, const AttackView& view, int r
   GOSSAMER_CHECK(rule == nullptr || !rule->reads_losses(), "a search has no losses");
   const AttackedMix mix(attack, view, receiver, rule);
   double best = 0, most = mix.harm(0), step = 1;
-  int left = kSearchedStrengths - 1;
+  if (rule == nullptr || rule->is_mean())
+    return mix.harm(kLargestSearched) > most ? kLargestSearched : 0;
+  constexpr double kRounding = 1e-6;
+  std::set<double> tried{0};
+  const auto may_try = [&] { return tried.size() < std::size_t{kSearchedStrengths}; };
+  /// Whether the strength does more harm than any before it; not by rounding alone, where a rule
+  /// clips the message.
   const auto try_strength = [&](double strength) {
-    --left;
+    if (strength < 0 || !tried.insert(strength).second) return false;
     const double harm = mix.harm(strength);
-    if (!(harm > most)) return false;
+    if (!(harm > most * (1 + kRounding))) return false;
     best = strength;
     most = harm;
     return true;
   };
-  while (left > 0 && try_strength(best + step)) step *= 2;
-  while (left > 0) {
+  while (may_try() && try_strength(best + step)) step *= 2;
+  while (may_try()) {
     step /= 2;
-    if (!try_strength(best + step) && left > 0) try_strength(std::max(0.0, best - step));
+    if (!try_strength(best + step) && may_try()) try_strength(best - step);
   }
   return best;
 }

@@ -17,10 +17,11 @@ inline constexpr int kSearchedStrengths = 16;
 inline constexpr double kLargestSearched = (1 << (kSearchedStrengths - 1)) - 1;
 
 /// s in [0, kLargestSearched]. From s = 0, steps of 1, 2, 4, … as long as each does more harm, and
-/// then shorter and shorter ones to both sides. `attack` is of a kind that is_searchable(). `rule`:
-/// that of the receiver, which reads no losses; null is the mean, whose harm grows with s, so that
-/// s is the largest one. A pure function. Time: (m² + 16 m) d for m rows of d values and a rule on
-/// distances, 16 m log(m) d for one on ranks.
+/// then shorter and shorter ones to both sides: a hill, and not always the highest. With the mean
+/// the harm is convex in s, so that s is an end of the range. `attack` is of a kind that
+/// is_searchable(), and has observed the view. `rule`: that of the receiver, which reads no losses;
+/// null is the mean. Messages are not clamped here (Adversary). A pure function. Time: m² d for m
+/// rows of d values and a rule on distances, 16 m log(m) d for one on ranks.
 double most_harmful_strength(const Attack& attack, const AttackView& view, int receiver,
                              const MixingRule* rule);
 

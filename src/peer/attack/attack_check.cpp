@@ -90,6 +90,11 @@ Status check_messages(const AttackedRun& run, const gossip::AttackKind& kind) {
         fmt::format("codec.kind: the messages of the attack '{}' are not encoded; set codec.kind = "
                     "none in place of {}",
                     kind.name, config.codec.kind));
+  if (kind.reads_honest_rows && !config.run.participants.empty())
+    return invalid_error(
+        fmt::format("run.participants: '{}' reads the rows of all peers in each round, and some "
+                    "have none there; remove the key, or choose another attack",
+                    kind.name));
   if (kind.needs_fixed_graph && run.schedule.period() != 1)
     return invalid_error(fmt::format(
         "attack.kind: '{}' attacks one graph, and W of topology.kind = {} changes from round to "

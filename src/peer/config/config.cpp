@@ -122,8 +122,8 @@ Status apply_override(const Override& override, RawConfig& raw) {
   auto known = find_section("--set " + override, section);
   if (!known.ok()) return known.error();
   if (section == "net" && key == "peers" && override.find('{', equals) != std::string::npos)
-    return invalid_error(
-        fmt::format("--set {}: a list of addresses; give their keys as net.keys", override));
+    return invalid_error(fmt::format(
+        "--set {}: net.peers is a list of addresses here; give the keys as net.keys", override));
   RawValue& entry = raw[section][key];
   std::optional<ParameterValue> replaced = entry.value ? entry.value : entry.replaced;
   entry = {std::nullopt, override.substr(equals + 1), "--set " + override, {}, std::move(replaced)};

@@ -100,7 +100,7 @@ Status check_worker(const Config& config, const WorkerPlace& worker) {
         "under deadline the network of each part leaves out rounds of its own, and a replica "
         "trains in those of all its parts: set algorithm.policy = sync, stale or async");
   if (!config.attack.options.peers.empty())
-    return refuse("hostile replicas are in one process: set attack.peers = []");
+    return refuse("hostile replicas are in one process: set attack.kind = none");
   GOSSAMER_TRY(const auto algorithm,
                gossip::make_algorithm(config.algorithm.kind, config.algorithm.values));
   if (algorithm->requirements().servers > 0)

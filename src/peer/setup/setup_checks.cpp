@@ -43,7 +43,7 @@ Status check_open(const Config& config, const topology::MixingSchedule& schedule
   if (config.mixing.kind != "mean")
     return invalid_error("run.open: goes with mixing.rule = mean only");
   if (!config.attack.options.peers.empty())
-    return invalid_error("run.open: goes without attack.peers");
+    return invalid_error("run.open: goes with attack.kind = none only");
   return {};
 }
 

@@ -3,9 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <set>
-#include <tuple>
+#include <span>
 
 #include "gossip/attack.hpp"
 #include "tests/gossip/rule_test_util.hpp"
@@ -194,6 +193,25 @@ TEST_CASE("spectral_heterogeneity pushes the parts apart that are connected leas
     for (std::size_t c = 0; c < kRowLength; ++c)
       expected[c] += 2 * v[1] * v[k] * scene.row(k == 4 ? 5 : static_cast<int>(k))[c];
   check_near(attack->message(view, 1, 2), expected);
+}
+
+TEST_CASE("spectral_heterogeneity: honest peers without an edge, and a single one") {
+  const Scene scene;
+  const topology::MixingMatrix ring{
+      {{{1, 0.3}, {3, 0.3}}, {{0, 0.3}, {2, 0.3}}, {{1, 0.3}, {3, 0.3}}, {{0, 0.3}, {2, 0.3}}}};
+  const auto message = [&](const std::vector<int>& hostile, int receiver) {
+    const std::span<const std::vector<float>> rows(scene.rows.data(), 4);
+    const AttackView view{0, hostile.front(), rows[1], ring, hostile, rows};
+    const auto attack = attack_of("spectral_heterogeneity")();
+    attack->observe(view);
+    return attack->message(view, receiver, 3);
+  };
+  // Peers 0 and 2 are two parts: v = (1, −1) / √2.
+  testing::Vector apart = scene.row(0);
+  for (std::size_t k = 0; k < kRowLength; ++k)
+    apart[k] += 1.5 * (scene.row(0)[k] - scene.row(2)[k]);
+  check_near(message({1, 3}, 0), apart);
+  check_near(message({1, 2, 3}, 0), scene.row(0));
 }
 
 TEST_CASE("mimic finds the direction in which honest rows differ, and stays with one peer") {

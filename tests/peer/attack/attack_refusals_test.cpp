@@ -52,6 +52,8 @@ TEST_CASE("a search is refused where there is nothing to search") {
         "attack.strength: has no effect with attack.line_search; remove one");
   CHECK(attack_refusal_of(attacked("ipm", {"mixing.rule=ubar"}) + search)
             .starts_with("attack.line_search: the mix of mixing.rule = ubar depends on losses"));
+  CHECK(attack_refusal_of(attacked("ipm", {"run.participants=[\"0-5\", \"4: 0-8\"]"}))
+            .starts_with("run.participants: 'ipm' reads the rows of all peers in each round"));
   CHECK(attack_refusal_of(attacked("alie", {"run.peers=8"}) + search) == "");
   CHECK(attack_refusal_of(attacked("spectral_heterogeneity",
                                    {"topology.kind=one_peer_exponential", "run.peers=8"}))

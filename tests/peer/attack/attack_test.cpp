@@ -218,15 +218,20 @@ TEST_CASE("silence: the honest peers learn without the hostile ones, with the sa
 }
 
 TEST_CASE("an attack that remembers no rounds goes on from a checkpoint with the same bits") {
-  const Folder folder;
-  const Overrides run = kComplete + Overrides{"run.rounds=8", "log.every=2", "checkpoint.every=4"} +
-                        attacked("ipm", {"mixing.rule=cs_plus", "mixing.hostile=2"});
-  const std::string whole = run_in(folder.path / "whole", run).hash();
-  run_in(folder.path / "resumed", run);
-  turn_back(folder.path / "resumed", 4);
-  RunRequest request;
-  request.resume = resume_choice("auto");
-  CHECK(run_in(folder.path / "resumed", run, request).hash() == whole);
+  for (const Overrides& attack :
+       {attacked("ipm"), Overrides{"attack.kind=spectral_heterogeneity", "attack.fraction=0.25",
+                                   "attack.line_search=true"}}) {
+    const Folder folder;
+    const Overrides run = kComplete + attack +
+                          Overrides{"run.rounds=8", "log.every=2", "checkpoint.every=4",
+                                    "mixing.rule=cs_plus", "mixing.hostile=2"};
+    const std::string whole = run_in(folder.path / "whole", run).hash();
+    run_in(folder.path / "resumed", run);
+    turn_back(folder.path / "resumed", 4);
+    RunRequest request;
+    request.resume = resume_choice("auto");
+    CHECK(run_in(folder.path / "resumed", run, request).hash() == whole);
+  }
 }
 
 TEST_CASE("a fraction of hostile peers is drawn from the seed, and named in what is logged") {
