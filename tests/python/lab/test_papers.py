@@ -327,10 +327,9 @@ def test_every_full_size_is_a_valid_run(folder: Path, tmp_path: Path) -> None:
     variants = read_variants(folder / study.variants_file)
     for part in study.parts:
         config = tomllib.loads((folder / part.config).read_text(encoding="utf-8"))
-        chosen = {
-            name: {**variants[name], **({} if trains_task(config) else images)}
-            for name in part.variants or variants
-        }
+        averages = config.get("algorithm", {}).get("kind") == "consensus"
+        data = {} if trains_task(config) or averages else images
+        chosen = {name: {**variants[name], **data} for name in part.variants or variants}
         first = [
             Axis(axis.key, axis.values[:1])
             for axis in parse_axes(list(part.axes))
