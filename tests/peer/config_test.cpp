@@ -209,6 +209,7 @@ TEST_CASE("keys of peers stand beside their addresses in a file, and apart on th
   CHECK(refusal("", {"net.peers=[{address=\"a:1\", key=\"00\"}]"}) ==
         "--set net.peers=[{address=\"a:1\", key=\"00\"}]: net.peers is a list of addresses here; "
         "give the keys as net.keys");
+  CHECK(load_config("", {"net.peers=[\"w{peer}.local:7000\"]"}).ok());
 }
 
 TEST_CASE("a run id is a name, not a path") {

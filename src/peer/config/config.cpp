@@ -121,7 +121,8 @@ Status apply_override(const Override& override, RawConfig& raw) {
                     key = override.substr(dot + 1, equals - dot - 1);
   auto known = find_section("--set " + override, section);
   if (!known.ok()) return known.error();
-  if (section == "net" && key == "peers" && override.find('{', equals) != std::string::npos)
+  // An address has no '=', unlike {address = …, key = …}.
+  if (section == "net" && key == "peers" && override.find('=', equals + 1) != std::string::npos)
     return invalid_error(fmt::format(
         "--set {}: net.peers is a list of addresses here; give the keys as net.keys", override));
   RawValue& entry = raw[section][key];
