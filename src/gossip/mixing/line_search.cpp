@@ -4,6 +4,7 @@
 #include <set>
 
 #include "base/check.hpp"
+#include "gpu/cpu_device.hpp"
 
 namespace gossamer::gossip {
 namespace {
@@ -90,17 +91,16 @@ class AttackedMix {
     return sum;
   }
   double ranked_harm(const RankRule& rule, double strength) const {
+    std::vector<double> message = at_0_, mixed(at_0_.size());
+    for (std::size_t k = 0; k < message.size(); ++k) message[k] += strength * direction_[k];
+    std::vector<const double*> ranked;
+    for (std::size_t j = rule.ranks_own_row ? 0 : 1; j < rows(); ++j)
+      ranked.push_back(hostile_[j] ? message.data() : rows_[j].data());
     const Ranks ranks = rule.ranks(rows() - 1);
-    std::vector<double> mixed(at_0_.size()), values;
-    for (std::size_t k = 0; k < mixed.size(); ++k) {
-      values.clear();
-      for (std::size_t j = rule.ranks_own_row ? 0 : 1; j < rows(); ++j)
-        values.push_back(hostile_[j] ? at_0_[k] + strength * direction_[k] : rows_[j][k]);
-      std::ranges::sort(values);
-      double sum = 0;
-      for (std::size_t r = 0; r < ranks.count; ++r) sum += values[ranks.first + r] - rows_[0][k];
-      mixed[k] = rows_[0][k] + ranks.factor * sum;
-    }
+    const gpu::OrderStatisticsRequest<double> request{rows_[0].data(), mixed.data(), ranked,
+                                                      ranks.first,     ranks.count,  ranks.factor,
+                                                      mixed.size()};
+    gpu::BasicCpuDevice<double>(1).execute(std::span(&request, 1));
     return squared_distance(mixed, target_);
   }
 
