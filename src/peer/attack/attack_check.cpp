@@ -118,17 +118,21 @@ Status check_silence(const Config& config, const gossip::AttackKind& kind) {
       kind.name, config.exchange.policy));
 }
 
+/// The names of the attacks for which `holds`, for a message.
+std::string attacks_that(bool (*holds)(const gossip::AttackKind&)) {
+  std::vector<std::string> names;
+  for (const gossip::AttackKind& kind : gossip::attacks::catalog())
+    if (holds(kind)) names.push_back(kind.name);
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
 /// A search for the strength, against what it searches.
 Status check_line_search(const AttackedRun& run, const gossip::AttackKind& kind) {
-  if (!kind.is_searchable()) {
-    std::vector<std::string> others;
-    for (const gossip::AttackKind& other : gossip::attacks::catalog())
-      if (other.is_searchable()) others.push_back(other.name);
+  if (!kind.is_searchable())
     return invalid_error(fmt::format(
         "attack.line_search: '{}' has no strength that depends on honest rows; set it to false, or "
         "choose an attack whose strength can be searched ({})",
-        kind.name, fmt::join(others, ", ")));
-  }
+        kind.name, attacks_that([](const auto& other) { return other.is_searchable(); })));
   if (run.config.attack.options.strength != 0)
     return invalid_error("attack.strength: has no effect with attack.line_search; remove one");
   if (run.rule.reads_losses())
@@ -189,14 +193,13 @@ Result<gossip::AttackPlan> plan_attack(const AttackedRun& run) {
 Status check_network_attack(const Config& config) {
   GOSSAMER_TRY(const gossip::AttackKind kind, gossip::find_attack(config.attack.kind));
   if (!kind.reads_honest_rows) return {};
-  std::vector<std::string> others;
-  for (const gossip::AttackKind& other : gossip::attacks::catalog())
-    if (!other.reads_honest_rows && other.name != kHonest) others.push_back(other.name);
   return invalid_error(fmt::format(
       "attack.kind: '{}' reads the rows of all honest peers in the same round, which "
       "only one process with all peers has; use `gossamer run`, or an attack that needs "
       "no other rows ({})",
-      kind.name, fmt::join(others, ", ")));
+      kind.name, attacks_that([](const auto& other) {
+        return !other.reads_honest_rows && other.name != kHonest;
+      })));
 }
 
 std::string attack_refusal(const Config& config) {

@@ -356,8 +356,8 @@ std::string prediction_text(const Setup& setup, const Prediction& prediction, st
              : fmt::format("{:.4g} (γ = {})", convergence->effective_neighbours,
                            convergence->decay));
   }
-  if (!setup.rule.is_mean()) line("withstands", breakdown_text(setup));
   if (!setup.rule.is_mean()) {
+    line("withstands", breakdown_text(setup));
     line("hostile weight, ClippedGossip",
          hostile_bound_text(prediction.hostile, &theory::HostileBounds::clipped));
     line("hostile weight, CS+",
