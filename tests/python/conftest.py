@@ -1,6 +1,7 @@
 """Fixtures of the Python tests: the built programs, models that train, a fake program."""
 
 import contextlib
+import gc
 import importlib
 import io
 import os
@@ -17,6 +18,9 @@ from softmax_problem import Problem
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "experiments"), str(ROOT / "tests" / "python" / "programs")]
+
+# Tests read JSON of many megabytes: at Python's thresholds a tenth of their time is spent in search of cycles.
+gc.set_threshold(100_000, 50, 100)
 
 
 @pytest.hookimpl(trylast=True)
