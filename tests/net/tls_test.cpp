@@ -309,7 +309,28 @@ TEST_CASE("tls: a process is told when its own key is no longer in the list") {
   world.join();
   world.keys[1] = KeyPair::generate();
   one.network->set_members(world.members());
-  CHECK(one.said("is no longer that of peer 1 in the list of members"));
+  CHECK(one.said("is no longer that of peer 1: processes that have this list"));
+  world.leave();
+}
+
+TEST_CASE("tls: a key that has expired loses its link at once, and is refused by its name") {
+  World world(2);
+  world.tolerates_loss = true;
+  world.keys = make_keys(2);
+  Process& one = world.add({1}, {{0, 1}});
+  Process& zero = world.add({0}, {{0, 1}});
+  world.join();
+  const PublicKey old = world.keys[0].public_key();
+  const std::map<int, Member> expired{{0, {.keys = {}, .expired = {old}}},
+                                      {1, {{world.keys[1].public_key()}}}};
+  one.network->set_members(MemberList(expired));
+  CHECK(one.count("lost 1-0") == 1);
+  CHECK_FALSE(one.network->connected(1, 0));
+  world.run_until([&] { return one.network->refused().keys > 0; });
+  CHECK(one.said("its key " + to_string(old) + " has expired"));
+  world.run_until([&] { return zero.said("it does not know the key of this process"); });
+  zero.network->set_members(MemberList(expired));
+  CHECK(zero.said("warning: the key of this process, " + to_string(old) + ", has expired"));
   world.leave();
 }
 

@@ -85,6 +85,8 @@ def test_a_key_file_that_is_unreadable_damaged_or_too_open_is_named(
         ("[[member]]\nid = -1\n", "members.toml:2: the id of a member is a number"),
         ("[[member]]\nname = 1\n", "members.toml:2: member.name: unknown"),
         ("[net]\n", "this is no list of members"),
+        ("[[member]]\nexpires = 2027-03-01T12:00:00\n", "members.toml:2: expires is a day, as "),
+        ('[[member]]\nexpires = "2027-03-01"\n', "members.toml:2: expires is a day, as 2027-"),
         ("[[member]]\nid = \n", "members.toml:2: not TOML"),
     ],
 )
@@ -111,6 +113,26 @@ def test_a_process_whose_key_the_others_do_not_know_is_rejected(network: Network
     assert peer.wait() == 6, peer.stderr
     assert f"it does not know the key of this process, {public}" in peer.last_message
     other.wait_for_message(f"its key {public} is that of no member")
+    assert other.process.poll() is None, "a refused key ends no other process"
+
+
+def test_a_key_that_has_expired_is_refused(network: NetworkFactory) -> None:
+    """By its own process, and by the others if the list of that process says nothing of it."""
+    net = network(2)
+    keys = Keys(net)
+    kept = keys.members.read_text(encoding="utf-8")
+    expired = kept.replace("id = 0\n", "id = 0\nexpires = 2020-01-01\n")
+    assert expired != kept
+    keys.write_text(expired)
+    check_refused(net, 2, f"is {keys.public[0]}, which has expired by ", sets=(keys.file(0),))
+    other = net.start("1", keys.file(1))
+    other.wait_for_message("waiting for")
+    own_list = net.folder / "own.toml"
+    own_list.write_text(kept, encoding="utf-8")
+    peer = net.start("0", f"net.members={own_list}", keys.file(0))
+    assert peer.wait() == 6, peer.stderr
+    assert f"it does not know the key of this process, {keys.public[0]}" in peer.last_message
+    other.wait_for_message(f"its key {keys.public[0]} has expired")
     assert other.process.poll() is None, "a refused key ends no other process"
 
 

@@ -117,14 +117,16 @@ void ConnectionManager::set_members(MemberList members) {
   for (const int id : state_.setup.hosted)
     if (!authenticator.members().has(id, authenticator.own_key()))
       state_.setup.message(fmt::format(
-          "warning: the key of this process, {}, is no longer that of peer {} in the list of "
-          "members: processes that have this list refuse it",
-          to_string(authenticator.own_key()), id));
+          "warning: the key of this process, {}, {}: processes that have this list of members "
+          "refuse it",
+          to_string(authenticator.own_key()),
+          authenticator.members().objection(authenticator.own_key(),
+                                            fmt::format("is no longer that of peer {}", id))));
   for (auto& [pair, edge] : state_.edges)
     if (edge.connected() && edge.key && !authenticator.members().has(edge.remote, *edge.key))
-      edge.session->on_protocol_violation(
-          fmt::format("{} was cut off: its key {} is no longer that of a member",
-                      edge.session->options().name, to_string(*edge.key)));
+      edge.session->on_protocol_violation(fmt::format(
+          "{} was cut off: its key {} {}", edge.session->options().name, to_string(*edge.key),
+          authenticator.members().objection(*edge.key, "is no longer that of a member")));
 }
 
 // Outgoing connections.

@@ -208,8 +208,12 @@ void Acceptor::admit_relay(PendingConnections::iterator pending, const RelayRequ
 void Acceptor::on_end(PendingConnections::iterator pending, const std::string& why) {
   const std::error_code& error = pending->stream->error();
   if (error == TlsError::refused_key) {
-    return reject(pending, fmt::format("its key {} is that of no member", pending->shown->text()),
-                  &RefusedConnections::keys);
+    const PublicKey key = pending->shown->key.value_or(PublicKey());
+    return reject(
+        pending,
+        fmt::format("its key {} {}", pending->shown->text(),
+                    options_.authenticator->members().objection(key, "is that of no member")),
+        &RefusedConnections::keys);
   }
   if (error.category() == tls_category()) return reject(pending, why);
   if (why == "no answer") return reject(pending, "it sent no hello");

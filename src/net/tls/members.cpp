@@ -1,6 +1,7 @@
 #include "net/tls/members.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace gossamer::net {
 
@@ -12,6 +13,17 @@ bool MemberList::has(int id, const PublicKey& key) const {
 bool MemberList::has(const PublicKey& key) const {
   return std::ranges::any_of(members_,
                              [this, &key](const auto& entry) { return has(entry.first, key); });
+}
+
+bool MemberList::has_expired(const PublicKey& key) const {
+  return std::ranges::any_of(members_, [&key](const auto& entry) {
+    const std::vector<PublicKey>& expired = entry.second.expired;
+    return std::ranges::find(expired, key) != expired.end();
+  });
+}
+
+std::string MemberList::objection(const PublicKey& key, std::string otherwise) const {
+  return has_expired(key) ? "has expired" : std::move(otherwise);
 }
 
 const Member* MemberList::find(int id) const {

@@ -10,8 +10,9 @@
 namespace gossamer::net {
 
 struct Member {
-  std::vector<PublicKey> keys;  ///< more than one while a key is rotated
-  std::string address = {};     ///< host:port; empty: not given here
+  std::vector<PublicKey> keys;          ///< more than one while a key is rotated
+  std::string address = {};             ///< host:port; empty: not given here
+  std::vector<PublicKey> expired = {};  ///< keys that the peer had, and that are none any more
 };
 
 /// One key may have several ids: a process hosts several peers.
@@ -24,6 +25,10 @@ class MemberList {
   bool has(int id, const PublicKey& key) const;
   /// The key may be that of some peer.
   bool has(const PublicKey& key) const;
+  /// The key was that of some peer, and has expired.
+  bool has_expired(const PublicKey& key) const;
+  /// "has expired", or `otherwise`: why a key that is that of no peer is none.
+  std::string objection(const PublicKey& key, std::string otherwise) const;
   /// The highest id and 1.
   int size() const { return members_.empty() ? 0 : members_.rbegin()->first + 1; }
   /// Null if the id is not that of a member.

@@ -21,6 +21,7 @@ struct Entry {
   std::vector<int> ids;
   net::PublicKey key;
   std::string address;
+  std::chrono::sys_seconds expires = std::chrono::sys_seconds::max();
 };
 
 Status read_id(const std::string& place, const toml::node& node, std::vector<int>& ids) {
@@ -39,11 +40,35 @@ Status read_ids(const std::string& place, const toml::node& node, std::vector<in
   return {};
 }
 
+/// A day, or a time with its distance from UTC.
+std::optional<std::chrono::sys_seconds> time_of(const toml::node& node) {
+  using namespace std::chrono;
+  const auto begin = [](const toml::date& date) {
+    return sys_days(year(date.year) / month(date.month) / day(date.day));
+  };
+  if (const auto date = node.value_exact<toml::date>()) return begin(*date);
+  const auto time = node.value_exact<toml::date_time>();
+  if (!time || !time->offset) return std::nullopt;
+  return begin(time->date) + hours(time->time.hour) + minutes(time->time.minute) +
+         seconds(time->time.second) - minutes(time->offset->minutes);
+}
+
+Status read_expiry(const std::string& place, const toml::node& node, Entry& entry) {
+  const auto time = time_of(node);
+  if (!time)
+    return invalid_error(place +
+                         ": expires is a day, as 2027-03-01, or a time with its distance "
+                         "from UTC, as 2027-03-01T12:00:00Z, without quotes");
+  entry.expires = *time;
+  return {};
+}
+
 Status read_field(const std::string& path, std::string_view name, const toml::node& node,
                   Entry& entry) {
   const std::string place = place_of(path, node);
   if (name == "id") return read_id(place, node, entry.ids);
   if (name == "ids") return read_ids(place, node, entry.ids);
+  if (name == "expires") return read_expiry(place, node, entry);
   const auto text = node.value_exact<std::string>();
   if (!text) return invalid_error(fmt::format("{}: {} is a text", place, name));
   if (name == "key") {
@@ -59,7 +84,7 @@ Status read_field(const std::string& path, std::string_view name, const toml::no
 }
 
 Result<Entry> read_entry(const std::string& path, const toml::node& node) {
-  static const std::set<std::string_view> known{"address", "id", "ids", "key"};
+  static const std::set<std::string_view> known{"address", "expires", "id", "ids", "key"};
   const std::string place = place_of(path, node);
   const toml::table* table = node.as_table();
   if (table == nullptr)
@@ -67,8 +92,9 @@ Result<Entry> read_entry(const std::string& path, const toml::node& node) {
   Entry entry;
   for (const auto& [name, value] : *table) {
     if (!known.contains(name.str()))
-      return invalid_error(fmt::format("{}: member.{}: unknown; there are: address, id, ids, key",
-                                       place_of(path, value), name.str()));
+      return invalid_error(
+          fmt::format("{}: member.{}: unknown; there are: address, expires, id, ids, key",
+                      place_of(path, value), name.str()));
     GOSSAMER_TRY_STATUS(read_field(path, name.str(), value, entry));
   }
   if (entry.ids.empty()) return invalid_error(place + ": this member has no id");
@@ -77,26 +103,41 @@ Result<Entry> read_entry(const std::string& path, const toml::node& node) {
   return entry;
 }
 
-Status add(const std::string& place, const Entry& entry, std::map<int, net::Member>& members) {
+Status add(const std::string& place, const Entry& entry, MembersFile& file) {
   for (const int id : entry.ids) {
-    net::Member& member = members[id];
-    if (std::ranges::find(member.keys, entry.key) == member.keys.end())
-      member.keys.push_back(entry.key);
-    if (member.keys.size() > kMaxKeys)
+    file.keys.push_back({id, entry.key, entry.expires});
+    if (std::ranges::count(file.keys, id, &MembersFile::Key::id) > kMaxKeys)
       return invalid_error(fmt::format("{}: peer {} has more than {} keys: remove the old ones",
                                        place, id, kMaxKeys));
-    if (entry.address.empty() || entry.address == member.address) continue;
-    if (!member.address.empty())
+    if (entry.address.empty()) continue;
+    const auto [known, added] = file.addresses.emplace(id, entry.address);
+    if (!added && known->second != entry.address)
       return invalid_error(fmt::format("{}: peer {} has two addresses, {} and {}", place, id,
-                                       member.address, entry.address));
-    member.address = entry.address;
+                                       known->second, entry.address));
   }
   return {};
 }
 
 }  // namespace
 
-Result<net::MemberList> read_members(const std::string& path) {
+net::MemberList MembersFile::at(std::chrono::sys_seconds now) const {
+  std::map<int, net::Member> members;
+  for (const Key& entry : keys) {
+    net::Member& member = members[entry.id];
+    (entry.expires > now ? member.keys : member.expired).push_back(entry.key);
+  }
+  for (const auto& [id, address] : addresses) members[id].address = address;
+  return net::MemberList(std::move(members));
+}
+
+std::chrono::sys_seconds MembersFile::next_expiry(std::chrono::sys_seconds now) const {
+  auto next = std::chrono::sys_seconds::max();
+  for (const Key& entry : keys)
+    if (entry.expires > now) next = std::min(next, entry.expires);
+  return next;
+}
+
+Result<MembersFile> read_members(const std::string& path) {
   GOSSAMER_TRY(const toml::table root, read_toml_file(path));
   const toml::array* list = root.get_as<toml::array>("member");
   if (list == nullptr || root.size() != 1)
@@ -104,12 +145,16 @@ Result<net::MemberList> read_members(const std::string& path) {
         fmt::format("{}: this is no list of members: each begins with [[member]], then come id = "
                     "and key =, and nothing else",
                     path));
-  std::map<int, net::Member> members;
+  MembersFile file;
   for (const toml::node& node : *list) {
     GOSSAMER_TRY(const Entry entry, read_entry(path, node));
-    GOSSAMER_TRY_STATUS(add(place_of(path, node), entry, members));
+    GOSSAMER_TRY_STATUS(add(place_of(path, node), entry, file));
   }
-  return net::MemberList(std::move(members));
+  return file;
+}
+
+std::chrono::sys_seconds wall_time() {
+  return std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
 }
 
 }  // namespace gossamer::peer

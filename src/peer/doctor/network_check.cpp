@@ -14,6 +14,7 @@
 #include "net/listening.hpp"
 #include "net/network.hpp"
 #include "net/startup/address_probe.hpp"
+#include "peer/config/members_file.hpp"
 #include "peer/doctor/available_memory.hpp"
 #include "peer/replica/replica_links.hpp"
 #include "peer/replica/worker_addresses.hpp"
@@ -31,6 +32,7 @@ using State = Finding::State;
 using net::ProbeOutcome;
 
 constexpr double kMiB = 1024.0 * 1024;
+constexpr std::chrono::days kExpiresSoon(30);
 
 class NetworkCheck {
  public:
@@ -142,10 +144,24 @@ class NetworkCheck {
       add(State::ok, "keys", "this process has its own, and every node has one in the list");
     else
       add(State::problem, "keys",
-          fmt::format("node {} has no key in the list, and could not connect; add the key that "
-                      "`gossamer keygen` prints there",
+          fmt::format("node {} has no key in the list, or one that has expired, and could not "
+                      "connect; add the key that `gossamer keygen` prints there",
                       fmt::join(without, ", ")));
+    check_expiry();
     return true;
+  }
+
+  /// Names the keys that expire soon.
+  void check_expiry() {
+    if (config_.net.members.empty()) return;
+    const auto file = read_members(config_.net.members);
+    if (!file.ok()) return;  // it was read a moment ago
+    for (const auto& [id, key, expires] : file->keys)
+      if (const auto left = expires - wall_time(); left.count() > 0 && left < kExpiresSoon)
+        add(State::note, "expiry",
+            fmt::format("a key of node {} expires in {} hours: add another one to the list of "
+                        "each machine before",
+                        id, std::chrono::floor<std::chrono::hours>(left).count()));
   }
 
   void check_setup() {

@@ -21,12 +21,13 @@ std::int64_t nanoseconds(const timespec& time) {
 
 MembersWatch::MembersWatch(gossip::Scheduler& scheduler, std::string path,
                            std::function<void(net::MemberList)> changed,
-                           std::function<void(const std::string&)> message)
+                           std::function<void(const std::string&)> message, Clock clock)
     : scheduler_(scheduler),
       path_(std::move(path)),
       changed_(std::move(changed)),
       message_(std::move(message)),
-      seen_(version()) {
+      clock_(std::move(clock)) {
+  read();
   timer_ = scheduler_.after(kInterval, [this] { look(); });
 }
 
@@ -42,16 +43,30 @@ MembersWatch::Version MembersWatch::version() const {
 void MembersWatch::look() {
   timer_ = scheduler_.after(kInterval, [this] { look(); });
   if (version() != seen_) reload();
+  if (const auto now = clock_(); next_expiry_ <= now) {
+    next_expiry_ = file_.next_expiry(now);
+    message_(fmt::format("net.members: a key in {} has expired", path_));
+    changed_(file_.at(now));
+  }
+}
+
+bool MembersWatch::read() {
+  seen_ = version();  // before it is read: a later change is a change
+  auto file = read_members(path_);
+  if (!file.ok()) {
+    message_(
+        fmt::format("net.members: the list of members stays as it was: {}", file.error().message));
+    return false;
+  }
+  const auto now = clock_();
+  file_ = *std::move(file);
+  next_expiry_ = file_.next_expiry(now);
+  changed_(file_.at(now));
+  return true;
 }
 
 void MembersWatch::reload() {
-  seen_ = version();  // before it is read: a later change is a change
-  auto members = read_members(path_);
-  if (!members.ok())
-    return message_(fmt::format("net.members: the list of members stays as it was: {}",
-                                members.error().message));
-  message_(fmt::format("net.members: {} was read again", path_));
-  changed_(std::move(members).value());
+  if (read()) message_(fmt::format("net.members: {} was read again", path_));
 }
 
 }  // namespace gossamer::peer

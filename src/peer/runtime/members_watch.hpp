@@ -1,7 +1,8 @@
 // Watches the file of members while a network runs, so that keys are added, rotated and revoked
-// without a restart.
+// without a restart, and expire when their time comes.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -9,17 +10,21 @@
 
 #include "gossip/scheduler.hpp"
 #include "net/tls/members.hpp"
+#include "peer/config/members_file.hpp"
 
 namespace gossamer::peer {
 
 /// Thread: the scheduler's.
 class MembersWatch {
  public:
-  /// Looks at the file each second. `changed` receives each new list; a file that cannot be read is
-  /// reported by `message`, and the list stays as it was.
+  using Clock = std::function<std::chrono::sys_seconds()>;
+
+  /// Looks at the file and at `clock` each second. `changed` receives the list that the file has
+  /// now (the caller read it earlier), each new one, and what is left when keys expire. A file that
+  /// cannot be read is reported by `message`, and what the file said before stays.
   MembersWatch(gossip::Scheduler& scheduler, std::string path,
                std::function<void(net::MemberList)> changed,
-               std::function<void(const std::string&)> message);
+               std::function<void(const std::string&)> message, Clock clock);
   ~MembersWatch();
   MembersWatch(const MembersWatch&) = delete;
   MembersWatch& operator=(const MembersWatch&) = delete;
@@ -35,12 +40,16 @@ class MembersWatch {
 
   Version version() const;
   void look();
+  bool read();
 
   gossip::Scheduler& scheduler_;
   std::string path_;
   std::function<void(net::MemberList)> changed_;
   std::function<void(const std::string&)> message_;
+  Clock clock_;
   Version seen_;
+  MembersFile file_;  ///< the last that could be read
+  std::chrono::sys_seconds next_expiry_ = std::chrono::sys_seconds::max();  ///< of file_
   gossip::Scheduler::TimerId timer_;
 };
 

@@ -168,7 +168,8 @@ Status NetworkRun::make_network() {
   if (const std::string& members = setup_.config.net.members; !members.empty())
     members_watch_ = std::make_unique<MembersWatch>(
         scheduler_, members,
-        [this](net::MemberList list) { network_->set_members(std::move(list)); }, request_.message);
+        [this](net::MemberList list) { network_->set_members(std::move(list)); }, request_.message,
+        wall_time);
   if (request_.stop.stop_possible())
     on_stop_.emplace(request_.stop, [this] {
       scheduler_.post_external([this] {

@@ -19,7 +19,10 @@ std::string list_of(const net::NetOptions& options) {
 }  // namespace
 
 Result<net::MemberList> load_members(const net::NetOptions& options) {
-  if (!options.members.empty()) return read_members(options.members);
+  if (!options.members.empty()) {
+    GOSSAMER_TRY(const MembersFile file, read_members(options.members));
+    return file.at(wall_time());
+  }
   std::map<int, net::Member> members;
   for (std::size_t i = 0; i < options.keys.size(); ++i) {
     const auto key = net::parse_public_key(options.keys[i]);
@@ -35,13 +38,19 @@ Result<std::optional<net::Credentials>> load_credentials(const net::NetOptions& 
   auto key = net::KeyPair::load(options.key);
   if (!key.ok()) return Error{key.error().kind, "net.key: " + key.error().message};
   GOSSAMER_TRY(net::MemberList members, load_members(options));
-  for (const int id : hosted)
-    if (!members.has(id, key->public_key()))
+  for (const int id : hosted) {
+    if (members.has(id, key->public_key())) continue;
+    if (members.has_expired(key->public_key()))
       return invalid_error(fmt::format(
-          "net.key: the public key of {} is {}, and {} {} peer {}: is it the file of another "
-          "process?",
-          options.key, to_string(key->public_key()), list_of(options),
-          members.find(id) == nullptr ? "has no key for" : "has another one for", id));
+          "net.key: the public key of {} is {}, which has expired by {} and this machine's clock: "
+          "make another one with gossamer keygen, or give it a later time on all machines",
+          options.key, to_string(key->public_key()), options.members));
+    return invalid_error(fmt::format(
+        "net.key: the public key of {} is {}, and {} {} peer {}: is it the file of another "
+        "process?",
+        options.key, to_string(key->public_key()), list_of(options),
+        members.find(id) == nullptr ? "has no key for" : "has another one for", id));
+  }
   return std::optional(net::Credentials{*std::move(key), std::move(members)});
 }
 
@@ -59,7 +68,7 @@ Result<std::vector<int>> ids_of_key(const net::NetOptions& options) {
 
 Status add_addresses(net::NetOptions& options) {
   if (!options.peers.empty() || options.members.empty()) return {};
-  GOSSAMER_TRY(const net::MemberList members, read_members(options.members));
+  GOSSAMER_TRY(const net::MemberList members, load_members(options));
   std::vector<std::string> addresses;
   for (int id = 0; id < members.size(); ++id) {
     const net::Member* member = members.find(id);

@@ -53,15 +53,16 @@ TEST_CASE("members: an id may have several keys, and a key several ids") {
   const auto a = net::KeyPair::generate(), b = net::KeyPair::generate();
   folder.write(member_entry("ids = [0, 1]", a, "address = \"10.0.0.5:7000\"") +
                member_entry("id = 1", b));
-  const auto members = read_members(folder.members());
-  REQUIRE(members.ok());
-  CHECK(members->has(0, a.public_key()));
-  CHECK_FALSE(members->has(0, b.public_key()));
-  CHECK(members->has(1, a.public_key()));
-  CHECK(members->has(1, b.public_key()));
-  CHECK_FALSE(members->has(2, b.public_key()));
-  for (const int id : {0, 1}) CHECK(members->has(id, a.public_key()));
-  CHECK(members->size() == 2);
+  const auto file = read_members(folder.members());
+  REQUIRE(file.ok());
+  const net::MemberList members = file->at(wall_time());
+  CHECK(members.has(0, a.public_key()));
+  CHECK_FALSE(members.has(0, b.public_key()));
+  CHECK(members.has(1, a.public_key()));
+  CHECK(members.has(1, b.public_key()));
+  CHECK_FALSE(members.has(2, b.public_key()));
+  for (const int id : {0, 1}) CHECK(members.has(id, a.public_key()));
+  CHECK(members.size() == 2);
 }
 
 TEST_CASE("members: an entry that makes no sense is named with its line") {
@@ -122,6 +123,65 @@ TEST_CASE("credentials: the key of a process is that of its peers") {
                   options.key, to_string(a.public_key())));
 }
 
+TEST_CASE("members: a key is that of its peer until it expires") {
+  const KeyFolder folder;
+  const auto a = net::KeyPair::generate(), b = net::KeyPair::generate();
+  folder.write(member_entry("id = 0", a, "expires = 2027-03-01") +
+               member_entry("id = 0", b, "expires = 2027-03-01T13:30:00+01:00") +
+               member_entry("id = 1", a) + member_entry("id = 1", b, "expires = 0001-01-01"));
+  const auto file = read_members(folder.members());
+  REQUIRE(file.ok());
+  using namespace std::chrono;
+  const sys_seconds midnight = sys_days(2027y / March / 1), noon = midnight + 12h + 30min;
+  CHECK(file->next_expiry(midnight - 1s) == midnight);
+  CHECK(file->next_expiry(midnight) == noon);
+  CHECK(file->next_expiry(noon) == sys_seconds::max());
+  const auto keys_at = [&](sys_seconds time) {
+    const net::MemberList members = file->at(time);
+    CHECK(members.has(1, a.public_key()));
+    CHECK_FALSE(members.has(1, b.public_key()));
+    CHECK(members.size() == 2);
+    return std::pair(members.has(0, a.public_key()), members.has(0, b.public_key()));
+  };
+  CHECK(keys_at(midnight - 1s) == std::pair(true, true));
+  CHECK(keys_at(midnight) == std::pair(false, true));
+  CHECK(keys_at(noon) == std::pair(false, false));
+  CHECK(file->at(noon).has_expired(a.public_key()));
+  CHECK_FALSE(file->at(noon).has_expired(net::KeyPair::generate().public_key()));
+}
+
+TEST_CASE("members: a key expires while the file is damaged, or is gone") {
+  const KeyFolder folder;
+  const auto a = net::KeyPair::generate(), b = net::KeyPair::generate();
+  folder.write(member_entry("id = 0", a, "expires = 2027-03-01T00:00:03Z") +
+               member_entry("id = 1", b));
+  gossip::VirtualScheduler scheduler;
+  std::vector<net::MemberList> lists;
+  std::vector<std::string> lines;
+  MembersWatch watch(
+      scheduler, folder.members(), [&](net::MemberList list) { lists.push_back(std::move(list)); },
+      [&](const std::string& line) { lines.push_back(line); },
+      [&] {
+        return std::chrono::sys_days(2027y / std::chrono::March / 1) +
+               std::chrono::floor<std::chrono::seconds>(scheduler.now());
+      });
+  scheduler.at(1500ms, [&] {
+    CHECK(lists.size() == 1);
+    CHECK(lists[0].has(0, a.public_key()));
+    std::filesystem::remove(folder.members());
+  });
+  scheduler.at(2500ms, [&] { CHECK(lines.size() == 1); });
+  scheduler.at(9500ms, [&] {
+    REQUIRE(lists.size() == 2);
+    CHECK_FALSE(lists[1].has(0, a.public_key()));
+    CHECK(lists[1].has(1, b.public_key()));
+    REQUIRE(lines.size() == 2);
+    CHECK(lines[1] == "net.members: a key in " + folder.members() + " has expired");
+    scheduler.stop();
+  });
+  scheduler.run();
+}
+
 TEST_CASE("members: a changed file is read within a second, a damaged one is reported") {
   const KeyFolder folder;
   const auto a = net::KeyPair::generate(), b = net::KeyPair::generate();
@@ -131,18 +191,18 @@ TEST_CASE("members: a changed file is read within a second, a damaged one is rep
   std::vector<std::string> lines;
   MembersWatch watch(
       scheduler, folder.members(), [&](net::MemberList list) { lists.push_back(std::move(list)); },
-      [&](const std::string& line) { lines.push_back(line); });
+      [&](const std::string& line) { lines.push_back(line); }, wall_time);
   scheduler.at(3500ms, [&] {
-    CHECK(lists.empty());
+    CHECK(lists.size() == 1);
     folder.write(member_entry("id = 0", b));
   });
   scheduler.at(4500ms, [&] {
-    REQUIRE(lists.size() == 1);
-    CHECK(lists[0].has(0, b.public_key()));
+    REQUIRE(lists.size() == 2);
+    CHECK(lists[1].has(0, b.public_key()));
     folder.write("[[member]]\n");
   });
   scheduler.at(9500ms, [&] {
-    CHECK(lists.size() == 1);
+    CHECK(lists.size() == 2);
     REQUIRE(lines.size() == 2);  // reported once
     CHECK(lines[1].starts_with("net.members: the list of members stays as it was: "));
     std::filesystem::remove(folder.members());
@@ -151,10 +211,10 @@ TEST_CASE("members: a changed file is read within a second, a damaged one is rep
     CHECK(lines.size() == 3);
     folder.write(member_entry("id = 0", a));
     watch.reload();  // SIGHUP
-    CHECK(lists.size() == 2);
+    CHECK(lists.size() == 3);
   });
   scheduler.at(13'500ms, [&] {
-    CHECK(lists.size() == 2);
+    CHECK(lists.size() == 3);
     scheduler.stop();
   });
   scheduler.run();

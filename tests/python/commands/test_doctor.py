@@ -6,6 +6,7 @@ import socket
 import subprocess
 import threading
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -181,6 +182,29 @@ def test_a_process_that_speaks_something_else_is_named(site: Site) -> None:
     assert code == 4
     assert found["peer 1"][0] == "problem"
     assert found["peer 1"][1].startswith(f"{site.addresses[1]}: its bytes are no TLS")
+
+
+def test_a_key_that_expires_soon_or_has_expired_is_named(site: Site) -> None:
+    members = site.folder / "members.toml"
+    site.config.write_text(
+        f'[run]\npeers = {PEERS}\n[net]\nmembers = "{members}"\n', encoding="utf-8"
+    )
+    soon = datetime.now(UTC) + timedelta(hours=5, minutes=30)
+    for expires, state, text in (
+        (f"{soon:%Y-%m-%dT%H:%M:%SZ}", "expiry", "a key of node 1 expires in 5 hours"),
+        ("2020-01-01", "keys", "node 1 has no key in the list, or one that has expired"),
+        ("2999-01-01", "keys", "this process has its own, and every node has one"),
+    ):
+        members.write_text(
+            "".join(
+                f'[[member]]\nid = {peer}\nkey = "{key}"\naddress = "{address}"\n'
+                + (f"expires = {expires}\n" if peer == 1 else "")
+                for peer, (key, address) in enumerate(zip(site.public, site.addresses, strict=True))
+            ),
+            encoding="utf-8",
+        )
+        _, found = site.examine(0)
+        assert text in found[state][1]
 
 
 def test_without_keys_it_says_so_and_finds_who_listens(site: Site) -> None:
