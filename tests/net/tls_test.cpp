@@ -309,7 +309,7 @@ TEST_CASE("tls: a process is told when its own key is no longer in the list") {
   world.join();
   world.keys[1] = KeyPair::generate();
   one.network->set_members(world.members());
-  CHECK(one.said("is no longer that of peer 1: processes that have this list"));
+  CHECK(one.said("is no longer that of peer 1: processes with this list"));
   world.leave();
 }
 
@@ -330,7 +330,8 @@ TEST_CASE("tls: a key that has expired loses its link at once, and is refused by
   CHECK(one.said("its key " + to_string(old) + " has expired"));
   world.run_until([&] { return zero.said("it does not know the key of this process"); });
   zero.network->set_members(MemberList(expired));
-  CHECK(zero.said("warning: the key of this process, " + to_string(old) + ", has expired"));
+  CHECK(zero.said("warning: the key of this process, " + to_string(old) +
+                  ", has expired for peer 0"));
   world.leave();
 }
 

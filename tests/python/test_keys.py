@@ -3,6 +3,7 @@ fault of a key."""
 
 import os
 import signal
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -134,6 +135,41 @@ def test_a_key_that_has_expired_is_refused(network: NetworkFactory) -> None:
     assert f"it does not know the key of this process, {keys.public[0]}" in peer.last_message
     other.wait_for_message(f"its key {keys.public[0]} has expired")
     assert other.process.poll() is None, "a refused key ends no other process"
+
+
+def test_a_key_expires_while_the_network_runs(network: NetworkFactory) -> None:
+    net = network(3, *FOREVER)
+    keys = Keys(net)
+    peers = [net.start(str(k), keys.file(k)) for k in range(3)]
+    net.wait_until_training(0, 1, 2)
+    ends = datetime.now(UTC) + timedelta(seconds=3)
+    text = keys.members.read_text(encoding="utf-8")
+    keys.write_text(text.replace("id = 2\n", f"id = 2\nexpires = {ends:%Y-%m-%dT%H:%M:%SZ}\n"))
+    for peer in peers[:2]:
+        peer.wait_for_message(f"net.members: {keys.members} was read again")
+        peer.wait_for_message(f"net.members: the key {keys.public[2]} of peer 2 has expired")
+        peer.wait_for_message(f"was cut off: its key {keys.public[2]} has expired")
+        assert peer.process.poll() is None
+    assert datetime.now(UTC) >= ends.replace(microsecond=0)
+
+
+def test_workers_whose_key_is_revoked_lose_each_other(network: NetworkFactory) -> None:
+    """The workers of a replica read the list too, and it is that of their replica's key."""
+    net = network(2, *FOREVER, "model.kind=mlp", "model.hidden=[8]", "split.layers=2")
+    keys = Keys(net)
+    workers = [net.start(f"{k // 2}.{k % 2}", keys.file(k // 2)) for k in range(4)]
+    wait_until(
+        "replica 0 trains",
+        lambda: (
+            (net.out / "part0of2" / "log-0.jsonl").is_file()
+            and (net.out / "part0of2" / "log-0.jsonl").read_text(encoding="utf-8").count("\n") > 5
+        ),
+    )
+    keys.write(keys.public[0], keys.make("new.key"))
+    for worker in workers[2:]:
+        assert worker.wait() != 0
+        assert "replica 1 is no longer whole" in worker.stderr
+    assert all(worker.process.poll() is None for worker in workers[:2])
 
 
 def test_members_change_while_the_network_runs(network: NetworkFactory) -> None:

@@ -114,14 +114,8 @@ void ConnectionManager::set_members(MemberList members) {
   Authenticator& authenticator = *state_.authenticator;
   authenticator.set_members(std::move(members));
   if (book_) book_->drop_invalid();
-  for (const int id : state_.setup.hosted)
-    if (!authenticator.members().has(id, authenticator.own_key()))
-      state_.setup.message(fmt::format(
-          "warning: the key of this process, {}, {}: processes that have this list of members "
-          "refuse it",
-          to_string(authenticator.own_key()),
-          authenticator.members().objection(authenticator.own_key(),
-                                            fmt::format("is no longer that of peer {}", id))));
+  const std::string objection = authenticator.describe_objection(state_.setup.hosted);
+  if (!objection.empty()) state_.setup.message("warning: " + objection);
   for (auto& [pair, edge] : state_.edges)
     if (edge.connected() && edge.key && !authenticator.members().has(edge.remote, *edge.key))
       edge.session->on_protocol_violation(fmt::format(

@@ -3,11 +3,13 @@
 #pragma once
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "gossip/scheduler.hpp"
 #include "net/tls/context.hpp"
@@ -42,6 +44,16 @@ class Authenticator {
         "it does not know the key of this process, {}: add it to the list of members of that "
         "process (net.members, or the keys in net.peers)",
         to_string(own_key()));
+  }
+  /// If the own key is not that of all the peers `hosted`, a sentence that says so.
+  std::string describe_objection(std::vector<int> hosted) const {
+    std::erase_if(hosted, [this](int id) { return members_.has(id, own_key()); });
+    if (hosted.empty()) return {};
+    return fmt::format(
+        "the key of this process, {}, {} peer {}: processes with this list of members refuse it",
+        to_string(own_key()),
+        members_.has_expired(hosted[0], own_key()) ? "has expired for" : "is no longer that of",
+        fmt::join(hosted, ", "));
   }
   Signature sign(std::string_view text) const { return key_.sign(text); }
   const MemberList& members() const { return members_; }

@@ -15,15 +15,15 @@ bool MemberList::has(const PublicKey& key) const {
                              [this, &key](const auto& entry) { return has(entry.first, key); });
 }
 
-bool MemberList::has_expired(const PublicKey& key) const {
-  return std::ranges::any_of(members_, [&key](const auto& entry) {
-    const std::vector<PublicKey>& expired = entry.second.expired;
-    return std::ranges::find(expired, key) != expired.end();
-  });
+bool MemberList::has_expired(int id, const PublicKey& key) const {
+  const Member* member = find(id);
+  return member != nullptr && std::ranges::find(member->expired, key) != member->expired.end();
 }
 
 std::string MemberList::objection(const PublicKey& key, std::string otherwise) const {
-  return has_expired(key) ? "has expired" : std::move(otherwise);
+  const bool expired = std::ranges::any_of(
+      members_, [this, &key](const auto& entry) { return has_expired(entry.first, key); });
+  return expired ? "has expired" : std::move(otherwise);
 }
 
 const Member* MemberList::find(int id) const {

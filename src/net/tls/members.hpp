@@ -25,9 +25,9 @@ class MemberList {
   bool has(int id, const PublicKey& key) const;
   /// The key may be that of some peer.
   bool has(const PublicKey& key) const;
-  /// The key was that of some peer, and has expired.
-  bool has_expired(const PublicKey& key) const;
-  /// "has expired", or `otherwise`: why a key that is that of no peer is none.
+  /// The key was that of this peer, and has expired.
+  bool has_expired(int id, const PublicKey& key) const;
+  /// "has expired", or `otherwise`: of a key that is that of no peer.
   std::string objection(const PublicKey& key, std::string otherwise) const;
   /// The highest id and 1.
   int size() const { return members_.empty() ? 0 : members_.rbegin()->first + 1; }

@@ -105,8 +105,11 @@ Result<Entry> read_entry(const std::string& path, const toml::node& node) {
 
 Status add(const std::string& place, const Entry& entry, MembersFile& file) {
   for (const int id : entry.ids) {
-    file.keys.push_back({id, entry.key, entry.expires});
-    if (std::ranges::count(file.keys, id, &MembersFile::Key::id) > kMaxKeys)
+    std::vector<MembersFile::Key>& keys = file.keys[id];
+    const auto known_key = std::ranges::find(keys, entry.key, &MembersFile::Key::key);
+    if (known_key == keys.end()) keys.push_back({entry.key, entry.expires});
+    else known_key->expires = std::max(known_key->expires, entry.expires);
+    if (keys.size() > kMaxKeys)
       return invalid_error(fmt::format("{}: peer {} has more than {} keys: remove the old ones",
                                        place, id, kMaxKeys));
     if (entry.address.empty()) continue;
@@ -122,18 +125,18 @@ Status add(const std::string& place, const Entry& entry, MembersFile& file) {
 
 net::MemberList MembersFile::at(std::chrono::sys_seconds now) const {
   std::map<int, net::Member> members;
-  for (const Key& entry : keys) {
-    net::Member& member = members[entry.id];
-    (entry.expires > now ? member.keys : member.expired).push_back(entry.key);
-  }
+  for (const auto& [id, entries] : keys)
+    for (const auto& [key, expires] : entries)
+      (expires > now ? members[id].keys : members[id].expired).push_back(key);
   for (const auto& [id, address] : addresses) members[id].address = address;
   return net::MemberList(std::move(members));
 }
 
 std::chrono::sys_seconds MembersFile::next_expiry(std::chrono::sys_seconds now) const {
   auto next = std::chrono::sys_seconds::max();
-  for (const Key& entry : keys)
-    if (entry.expires > now) next = std::min(next, entry.expires);
+  for (const auto& [id, entries] : keys)
+    for (const Key& entry : entries)
+      if (entry.expires > now) next = std::min(next, entry.expires);
   return next;
 }
 

@@ -4,10 +4,11 @@
 //   id = 0                       # or ids = [0, 1], of a process that hosts several peers
 //   key = "…"                    # its public key
 //   address = "10.0.0.5:7000"    # may be omitted
-//   expires = 2027-03-01         # may be omitted: from then on the key is that of no peer; a day
-//                                # begins at midnight UTC, and 2027-03-01T12:00:00Z is a time
+//   expires = 2027-03-01         # may be omitted: when this entry ends; a day begins at midnight
+//                                # UTC, and 2027-03-01T12:00:00Z is a time
 //
-// An id may be that of several entries, whose keys are then all valid: so a key is rotated.
+// An id may be that of several entries, with several keys, which are then all valid: so a key is
+// rotated. Of several entries of an id with one key, the one that ends last counts.
 #pragma once
 
 #include <chrono>
@@ -20,17 +21,16 @@
 
 namespace gossamer::peer {
 
-/// What the file says, whatever the time is.
+/// What the file says of all times.
 struct MembersFile {
   struct Key {
-    int id;
     net::PublicKey key;
     std::chrono::sys_seconds expires;  ///< sys_seconds::max(): never
   };
-  std::vector<Key> keys;
+  std::map<int, std::vector<Key>> keys;  ///< by the id of their peer
   std::map<int, std::string> addresses;  ///< of the peers that have one
 
-  /// The members at a time. A peer whose keys have all expired is a member without a key.
+  /// The members at a time. A peer of which all keys have expired is a member without a key.
   net::MemberList at(std::chrono::sys_seconds now) const;
   /// The first time after `now` at which a key expires, or sys_seconds::max().
   std::chrono::sys_seconds next_expiry(std::chrono::sys_seconds now) const;

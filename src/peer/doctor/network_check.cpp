@@ -1,5 +1,6 @@
 #include "peer/doctor/network_check.hpp"
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <sys/timex.h>
@@ -151,17 +152,20 @@ class NetworkCheck {
     return true;
   }
 
-  /// Names the keys that expire soon.
+  /// Names the nodes that will soon have no key.
   void check_expiry() {
     if (config_.net.members.empty()) return;
     const auto file = read_members(config_.net.members);
     if (!file.ok()) return;  // it was read a moment ago
-    for (const auto& [id, key, expires] : file->keys)
-      if (const auto left = expires - wall_time(); left.count() > 0 && left < kExpiresSoon)
+    const auto now = wall_time();
+    for (const auto& [id, keys] : file->keys) {
+      const auto last = std::ranges::max(keys, {}, &MembersFile::Key::expires).expires;
+      if (last > now && last - now < kExpiresSoon)
         add(State::note, "expiry",
-            fmt::format("a key of node {} expires in {} hours: add another one to the list of "
-                        "each machine before",
-                        id, std::chrono::floor<std::chrono::hours>(left).count()));
+            fmt::format("the last key of node {} expires at {:%Y-%m-%d %H:%M} UTC: add another one "
+                        "to the list of each machine before",
+                        id, fmt::gmtime(std::chrono::system_clock::to_time_t(last))));
+    }
   }
 
   void check_setup() {

@@ -96,6 +96,15 @@ Result<std::unique_ptr<ReplicaNetwork>> ReplicaNetwork::make(const Setup& setup,
   GOSSAMER_TRY(net::NetworkSetup network, made->network_setup());
   GOSSAMER_TRY(made->network_,
                net::Network::make(made->scheduler_, std::move(network), made->group_.exchange()));
+  if (const std::string& members = setup.config.net.members; !members.empty()) {
+    const auto changed = [made = made.get()](const net::MemberList& list) {
+      made->network_->set_members(
+          workers_of(list, made->request_.worker, made->all_pairs_->peers()));
+    };
+    const auto says_nothing = [](const std::string&) {};  // the worker's other network says it
+    GOSSAMER_TRY(made->members_watch_,
+                 MembersWatch::make(made->scheduler_, members, changed, says_nothing));
+  }
   return made;
 }
 

@@ -16,6 +16,7 @@
 #include "net/network.hpp"
 #include "peer/replica/replica_links.hpp"
 #include "peer/replica/worker_place.hpp"
+#include "peer/runtime/members_watch.hpp"
 #include "peer/setup/setup.hpp"
 
 namespace gossamer::peer {
@@ -97,6 +98,7 @@ class ReplicaNetwork final : private gossip::EngineHooks {
   gossip::PeerGroup group_;
   gossip::task<void> agreement_;
   std::unique_ptr<net::Network> network_;
+  std::unique_ptr<MembersWatch> members_watch_;  ///< null without net.members
   std::thread thread_;
 };
 

@@ -77,14 +77,6 @@ Status check_ports(const std::vector<std::string>& peers, int parts) {
   return {};
 }
 
-/// The key of a peer in a file of members is that of all workers of its replica.
-net::MemberList workers_of(const net::MemberList& members, const WorkerPlace& worker, int parts) {
-  std::map<int, net::Member> workers;
-  if (const net::Member* replica = members.find(worker.replica))
-    for (int part = 0; part < parts; ++part) workers[part].keys = replica->keys;
-  return net::MemberList(std::move(workers));
-}
-
 }  // namespace
 
 Status check_worker_addresses(const Config& config) {
@@ -136,6 +128,14 @@ net::NetOptions replica_options(const Config& config, int replica) {
   for (std::string& address : options.peers) move_to_port_after(address);
   move_to_port_after(options.listen);
   return options;
+}
+
+net::MemberList workers_of(const net::MemberList& members, const WorkerPlace& worker, int parts) {
+  std::map<int, net::Member> workers;
+  if (const net::Member* replica = members.find(worker.replica))
+    for (int part = 0; part < parts; ++part)
+      workers[part] = {.keys = replica->keys, .expired = replica->expired};
+  return net::MemberList(std::move(workers));
 }
 
 Result<std::optional<net::Credentials>> replica_credentials(const net::NetOptions& options,

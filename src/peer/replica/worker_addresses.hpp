@@ -25,6 +25,10 @@ net::NetOptions part_options(const Config& config, int part);
 /// after that of net.listen. Of a configuration that check_worker_addresses() accepts.
 net::NetOptions replica_options(const Config& config, int replica);
 
+/// The keys of the workers of a replica, by part, of a list of replicas: each has those of its
+/// replica.
+net::MemberList workers_of(const net::MemberList& members, const WorkerPlace& worker, int parts);
+
 /// The keys of the workers of a replica, by part, and this worker's own; none without keys.
 /// `options`: as of replica_options(). Errors as of load_credentials().
 Result<std::optional<net::Credentials>> replica_credentials(const net::NetOptions& options,

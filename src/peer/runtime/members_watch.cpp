@@ -26,9 +26,16 @@ MembersWatch::MembersWatch(gossip::Scheduler& scheduler, std::string path,
       path_(std::move(path)),
       changed_(std::move(changed)),
       message_(std::move(message)),
-      clock_(std::move(clock)) {
-  read();
-  timer_ = scheduler_.after(kInterval, [this] { look(); });
+      clock_(std::move(clock)),
+      timer_(scheduler_.after(kInterval, [this] { look(); })) {}
+
+Result<std::unique_ptr<MembersWatch>> MembersWatch::make(
+    gossip::Scheduler& scheduler, std::string path, std::function<void(net::MemberList)> changed,
+    std::function<void(const std::string&)> message, Clock clock) {
+  std::unique_ptr<MembersWatch> watch(new MembersWatch(
+      scheduler, std::move(path), std::move(changed), std::move(message), std::move(clock)));
+  GOSSAMER_TRY_STATUS(watch->read());
+  return watch;
 }
 
 MembersWatch::~MembersWatch() { scheduler_.cancel(timer_); }
@@ -43,30 +50,33 @@ MembersWatch::Version MembersWatch::version() const {
 void MembersWatch::look() {
   timer_ = scheduler_.after(kInterval, [this] { look(); });
   if (version() != seen_) reload();
-  if (const auto now = clock_(); next_expiry_ <= now) {
-    next_expiry_ = file_.next_expiry(now);
-    message_(fmt::format("net.members: a key in {} has expired", path_));
-    changed_(file_.at(now));
-  }
+  const auto now = clock_();
+  if (now < applied_) return apply(now);  // the clock was set back
+  if (file_.next_expiry(applied_) > now) return;
+  for (const auto& [id, entries] : file_.keys)
+    for (const auto& [key, expires] : entries)
+      if (expires > applied_ && expires <= now)
+        message_(fmt::format("net.members: the key {} of peer {} has expired", to_string(key), id));
+  apply(now);
 }
 
-bool MembersWatch::read() {
-  seen_ = version();  // before it is read: a later change is a change
-  auto file = read_members(path_);
-  if (!file.ok()) {
-    message_(
-        fmt::format("net.members: the list of members stays as it was: {}", file.error().message));
-    return false;
-  }
-  const auto now = clock_();
-  file_ = *std::move(file);
-  next_expiry_ = file_.next_expiry(now);
+void MembersWatch::apply(std::chrono::sys_seconds now) {
+  applied_ = now;
   changed_(file_.at(now));
-  return true;
+}
+
+Status MembersWatch::read() {
+  seen_ = version();  // before it is read: a later change is a change
+  GOSSAMER_TRY(file_, read_members(path_));
+  apply(clock_());
+  return {};
 }
 
 void MembersWatch::reload() {
-  if (read()) message_(fmt::format("net.members: {} was read again", path_));
+  const Status done = read();
+  message_(done.ok() ? fmt::format("net.members: {} was read again", path_)
+                     : fmt::format("net.members: the list of members stays as it was: {}",
+                                   done.error().message));
 }
 
 }  // namespace gossamer::peer

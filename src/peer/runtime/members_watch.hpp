@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <tuple>
 
@@ -21,10 +22,12 @@ class MembersWatch {
 
   /// Looks at the file and at `clock` each second. `changed` receives the list that the file has
   /// now (the caller read it earlier), each new one, and what is left when keys expire. A file that
-  /// cannot be read is reported by `message`, and what the file said before stays.
-  MembersWatch(gossip::Scheduler& scheduler, std::string path,
-               std::function<void(net::MemberList)> changed,
-               std::function<void(const std::string&)> message, Clock clock);
+  /// cannot be read later on is reported by `message`, and what the file said before stays. Errors
+  /// as of read_members().
+  static Result<std::unique_ptr<MembersWatch>> make(gossip::Scheduler& scheduler, std::string path,
+                                                    std::function<void(net::MemberList)> changed,
+                                                    std::function<void(const std::string&)> message,
+                                                    Clock clock = wall_time);
   ~MembersWatch();
   MembersWatch(const MembersWatch&) = delete;
   MembersWatch& operator=(const MembersWatch&) = delete;
@@ -38,9 +41,13 @@ class MembersWatch {
   using Version =
       std::tuple<std::uint64_t, std::uint64_t, std::int64_t, std::int64_t, std::int64_t>;
 
+  MembersWatch(gossip::Scheduler& scheduler, std::string path,
+               std::function<void(net::MemberList)> changed,
+               std::function<void(const std::string&)> message, Clock clock);
   Version version() const;
   void look();
-  bool read();
+  Status read();
+  void apply(std::chrono::sys_seconds now);
 
   gossip::Scheduler& scheduler_;
   std::string path_;
@@ -48,8 +55,8 @@ class MembersWatch {
   std::function<void(const std::string&)> message_;
   Clock clock_;
   Version seen_;
-  MembersFile file_;  ///< the last that could be read
-  std::chrono::sys_seconds next_expiry_ = std::chrono::sys_seconds::max();  ///< of file_
+  MembersFile file_;                  ///< the last that could be read
+  std::chrono::sys_seconds applied_;  ///< the time of the list that `changed` received last
   gossip::Scheduler::TimerId timer_;
 };
 

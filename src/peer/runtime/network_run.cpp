@@ -165,11 +165,11 @@ Status NetworkRun::make_network() {
                                         watch_.page ? &watch_.page->view() : nullptr, shares,
                                         [this] { return host_->links_lost_elsewhere(); },
                                         request_.hosted, pairs_});
-  if (const std::string& members = setup_.config.net.members; !members.empty())
-    members_watch_ = std::make_unique<MembersWatch>(
-        scheduler_, members,
-        [this](net::MemberList list) { network_->set_members(std::move(list)); }, request_.message,
-        wall_time);
+  if (const std::string& members = setup_.config.net.members; !members.empty()) {
+    const auto changed = [this](net::MemberList list) { network_->set_members(std::move(list)); };
+    GOSSAMER_TRY(members_watch_,
+                 MembersWatch::make(scheduler_, members, changed, request_.message));
+  }
   if (request_.stop.stop_possible())
     on_stop_.emplace(request_.stop, [this] {
       scheduler_.post_external([this] {

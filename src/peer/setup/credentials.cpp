@@ -16,6 +16,13 @@ std::string list_of(const net::NetOptions& options) {
   return options.members.empty() ? std::string("net.peers") : options.members;
 }
 
+Error expired(const net::NetOptions& options, const net::PublicKey& key) {
+  return invalid_error(fmt::format(
+      "net.key: the public key of {} is {}, which has expired by {} and this machine's clock: make "
+      "another one with gossamer keygen, or give it a later time on all machines",
+      options.key, to_string(key), options.members));
+}
+
 }  // namespace
 
 Result<net::MemberList> load_members(const net::NetOptions& options) {
@@ -40,16 +47,13 @@ Result<std::optional<net::Credentials>> load_credentials(const net::NetOptions& 
   GOSSAMER_TRY(net::MemberList members, load_members(options));
   for (const int id : hosted) {
     if (members.has(id, key->public_key())) continue;
-    if (members.has_expired(key->public_key()))
-      return invalid_error(fmt::format(
-          "net.key: the public key of {} is {}, which has expired by {} and this machine's clock: "
-          "make another one with gossamer keygen, or give it a later time on all machines",
-          options.key, to_string(key->public_key()), options.members));
+    if (members.has_expired(id, key->public_key())) return expired(options, key->public_key());
+    const net::Member* member = members.find(id);
     return invalid_error(fmt::format(
         "net.key: the public key of {} is {}, and {} {} peer {}: is it the file of another "
         "process?",
         options.key, to_string(key->public_key()), list_of(options),
-        members.find(id) == nullptr ? "has no key for" : "has another one for", id));
+        member == nullptr || member->keys.empty() ? "has no key for" : "has another one for", id));
   }
   return std::optional(net::Credentials{*std::move(key), std::move(members)});
 }
@@ -58,9 +62,13 @@ Result<std::vector<int>> ids_of_key(const net::NetOptions& options) {
   GOSSAMER_TRY(const std::optional<net::Credentials> credentials, load_credentials(options, {}));
   const net::PublicKey& key = credentials.value().key.public_key();
   std::vector<int> ids;
-  for (int id = 0; id < credentials->members.size(); ++id)
+  bool has_expired = false;
+  for (int id = 0; id < credentials->members.size(); ++id) {
     if (credentials->members.has(id, key)) ids.push_back(id);
+    has_expired = has_expired || credentials->members.has_expired(id, key);
+  }
   if (!ids.empty()) return ids;
+  if (has_expired) return expired(options, key);
   return invalid_error(fmt::format(
       "net.key: the public key of {} is {}, which {} gives to no peer: add it there, or give --id",
       options.key, net::to_string(key), list_of(options)));

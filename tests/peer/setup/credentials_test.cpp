@@ -129,7 +129,7 @@ TEST_CASE("members: a key is that of its peer until it expires") {
   folder.write(member_entry("id = 0", a, "expires = 2027-03-01") +
                member_entry("id = 0", b, "expires = 2027-03-01T13:30:00+01:00") +
                member_entry("id = 1", a) + member_entry("id = 1", b, "expires = 0001-01-01"));
-  const auto file = read_members(folder.members());
+  auto file = read_members(folder.members());
   REQUIRE(file.ok());
   using namespace std::chrono;
   const sys_seconds midnight = sys_days(2027y / March / 1), noon = midnight + 12h + 30min;
@@ -146,11 +146,32 @@ TEST_CASE("members: a key is that of its peer until it expires") {
   CHECK(keys_at(midnight - 1s) == std::pair(true, true));
   CHECK(keys_at(midnight) == std::pair(false, true));
   CHECK(keys_at(noon) == std::pair(false, false));
-  CHECK(file->at(noon).has_expired(a.public_key()));
-  CHECK_FALSE(file->at(noon).has_expired(net::KeyPair::generate().public_key()));
+  CHECK(file->at(noon).has_expired(0, a.public_key()));
+  CHECK_FALSE(file->at(noon).has_expired(1, a.public_key()));
+  // Of two entries of one key the one that ends last counts.
+  folder.write(member_entry("id = 0", a) + member_entry("id = 0", a, "expires = 2020-01-01"));
+  file = read_members(folder.members());
+  REQUIRE(file.ok());
+  CHECK(file->at(noon).has(0, a.public_key()));
+  CHECK_FALSE(file->at(noon).has_expired(0, a.public_key()));
 }
 
-TEST_CASE("members: a key expires while the file is damaged, or is gone") {
+TEST_CASE("members: a process is refused by name if its own key has expired") {
+  const KeyFolder folder;
+  net::NetOptions options;
+  options.key = folder.file("0.key");
+  options.members = folder.members();
+  const auto a = net::KeyPair::generate();
+  REQUIRE(a.save(options.key).ok());
+  folder.write(member_entry("id = 0", a, "expires = 2020-01-01"));
+  CHECK(load_credentials(options, {0}).error().message.find("which has expired by ") !=
+        std::string::npos);
+  CHECK(ids_of_key(options).error().message.find("which has expired by ") != std::string::npos);
+  CHECK(load_credentials(options, {1}).error().message.find("has no key for peer 1") !=
+        std::string::npos);
+}
+
+TEST_CASE("members: a key expires while the file is damaged, and again if the clock is set back") {
   const KeyFolder folder;
   const auto a = net::KeyPair::generate(), b = net::KeyPair::generate();
   folder.write(member_entry("id = 0", a, "expires = 2027-03-01T00:00:03Z") +
@@ -158,25 +179,40 @@ TEST_CASE("members: a key expires while the file is damaged, or is gone") {
   gossip::VirtualScheduler scheduler;
   std::vector<net::MemberList> lists;
   std::vector<std::string> lines;
-  MembersWatch watch(
+  std::chrono::seconds set_back{0};
+  const auto watch = MembersWatch::make(
       scheduler, folder.members(), [&](net::MemberList list) { lists.push_back(std::move(list)); },
       [&](const std::string& line) { lines.push_back(line); },
       [&] {
-        return std::chrono::sys_days(2027y / std::chrono::March / 1) +
+        return std::chrono::sys_days(2027y / std::chrono::March / 1) - set_back +
                std::chrono::floor<std::chrono::seconds>(scheduler.now());
       });
-  scheduler.at(1500ms, [&] {
-    CHECK(lists.size() == 1);
+  REQUIRE(watch.ok());
+  scheduler.at(500ms, [&] {
+    REQUIRE(lists.size() == 1);
     CHECK(lists[0].has(0, a.public_key()));
-    std::filesystem::remove(folder.members());
+    folder.write("[[member]]\n");
   });
-  scheduler.at(2500ms, [&] { CHECK(lines.size() == 1); });
-  scheduler.at(9500ms, [&] {
+  scheduler.at(2500ms, [&] {
+    CHECK(lists.size() == 1);
+    REQUIRE(lines.size() == 1);
+  });
+  scheduler.at(4500ms, [&] {
     REQUIRE(lists.size() == 2);
     CHECK_FALSE(lists[1].has(0, a.public_key()));
     CHECK(lists[1].has(1, b.public_key()));
     REQUIRE(lines.size() == 2);
-    CHECK(lines[1] == "net.members: a key in " + folder.members() + " has expired");
+    CHECK(lines[1] ==
+          "net.members: the key " + to_string(a.public_key()) + " of peer 0 has expired");
+    set_back = 10s;
+  });
+  scheduler.at(6500ms, [&] {
+    REQUIRE(lists.size() == 3);
+    CHECK(lists[2].has(0, a.public_key()));
+  });
+  scheduler.at(14'500ms, [&] {
+    REQUIRE(lists.size() == 4);
+    CHECK_FALSE(lists[3].has(0, a.public_key()));
     scheduler.stop();
   });
   scheduler.run();
@@ -189,9 +225,10 @@ TEST_CASE("members: a changed file is read within a second, a damaged one is rep
   gossip::VirtualScheduler scheduler;
   std::vector<net::MemberList> lists;
   std::vector<std::string> lines;
-  MembersWatch watch(
+  const auto watch = MembersWatch::make(
       scheduler, folder.members(), [&](net::MemberList list) { lists.push_back(std::move(list)); },
-      [&](const std::string& line) { lines.push_back(line); }, wall_time);
+      [&](const std::string& line) { lines.push_back(line); });
+  REQUIRE(watch.ok());
   scheduler.at(3500ms, [&] {
     CHECK(lists.size() == 1);
     folder.write(member_entry("id = 0", b));
@@ -210,7 +247,7 @@ TEST_CASE("members: a changed file is read within a second, a damaged one is rep
   scheduler.at(11'500ms, [&] {
     CHECK(lines.size() == 3);
     folder.write(member_entry("id = 0", a));
-    watch.reload();  // SIGHUP
+    (*watch)->reload();  // SIGHUP
     CHECK(lists.size() == 3);
   });
   scheduler.at(13'500ms, [&] {

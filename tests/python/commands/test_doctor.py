@@ -189,9 +189,10 @@ def test_a_key_that_expires_soon_or_has_expired_is_named(site: Site) -> None:
     site.config.write_text(
         f'[run]\npeers = {PEERS}\n[net]\nmembers = "{members}"\n', encoding="utf-8"
     )
-    soon = datetime.now(UTC) + timedelta(hours=5, minutes=30)
+    soon, late = (datetime.now(UTC) + timedelta(days=days) for days in (29, 31))
     for expires, state, text in (
-        (f"{soon:%Y-%m-%dT%H:%M:%SZ}", "expiry", "a key of node 1 expires in 5 hours"),
+        (f"{soon:%Y-%m-%dT%H:%M:%SZ}", "expiry", f"key of node 1 expires at {soon:%Y-%m-%d %H:%M}"),
+        (f"{late:%Y-%m-%dT%H:%M:%SZ}", "keys", "this process has its own, and every node has one"),
         ("2020-01-01", "keys", "node 1 has no key in the list, or one that has expired"),
         ("2999-01-01", "keys", "this process has its own, and every node has one"),
     ):
@@ -205,6 +206,7 @@ def test_a_key_that_expires_soon_or_has_expired_is_named(site: Site) -> None:
         )
         _, found = site.examine(0)
         assert text in found[state][1]
+        assert state == "expiry" or "expiry" not in found
 
 
 def test_without_keys_it_says_so_and_finds_who_listens(site: Site) -> None:
