@@ -166,6 +166,7 @@ def test_a_configuration_that_differs_is_rejected_by_the_seed(
     assert f"the process at the seed {seed} rejected this one: its run, or its " in (
         wrong.last_message
     )
+    first.wait_for_message("; run.seed is 7 there and 0 here")
     start_unnamed(net)
     assert [net.processes[0].wait(), net.processes[2].wait()] == [0, 0], first.stderr
 

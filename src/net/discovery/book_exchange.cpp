@@ -48,10 +48,11 @@ bool BookExchange::on_first_words(const HelloPrefix& prefix) {
     fail(ExchangeFailure::refused, describe_version(prefix.version));
   } else if (prefix.opening == Opening::hello) {
     if (shown_->key) return true;
-    fail(ExchangeFailure::refused,
-         fmt::format("its run, or its number of peers, is not ours, {} and {} (every machine needs "
-                     "the same file)",
-                     options_.identity.run_id, options_.identity.peers));
+    show_settings(fmt::format(
+        "its run, or its number of peers, is not ours, {} and {} (every machine needs the same "
+        "file{})",
+        options_.identity.run_id, options_.identity.peers,
+        options_.shows_settings ? "; the other process prints a setting that differs" : ""));
   } else {
     stream_->read_book(
         options_.identity.peers, network(), [this](const std::optional<ReceivedBook>& book) {
@@ -67,6 +68,27 @@ void BookExchange::on_rejection(const std::optional<Hello>& hello) {
     return fail(ExchangeFailure::other, "the process that answers there is no gossamer peer");
   const HandshakeResult difference = compare(options_.identity, hello->identity);
   fail(ExchangeFailure::refused, describe(difference, hello->identity, options_.identity, 0));
+}
+
+/// The answer says nothing new, and neither does a failure to get one: the exchange has failed.
+void BookExchange::show_settings(const std::string& refusal) {
+  const auto give_up = [this, refusal] { fail(ExchangeFailure::refused, refusal); };
+  if (!options_.shows_settings) return give_up();
+  stream_->close();
+  timer_ = scheduler_.after(options_.deadline, give_up);
+  attempt_ = connect(
+      scheduler_, options_.address, [this, give_up](Result<std::unique_ptr<Socket>> socket) {
+        if (!socket.ok()) return give_up();
+        stream_ = std::make_shared<HandshakeStream>(scheduler_, std::move(socket).value(),
+                                                    options_.deadline,
+                                                    [give_up](const std::string&) { give_up(); });
+        Hello hello;
+        hello.from = hello.to = -1;
+        hello.identity = options_.identity;
+        stream_->write(encode_hello(hello), [this, give_up] {
+          stream_->read(kHelloPrefixBytes, [give_up](std::span<const std::byte>) { give_up(); });
+        });
+      });
 }
 
 void BookExchange::on_end(const std::string& why) {

@@ -23,6 +23,9 @@ struct BookExchangeOptions {
   Authenticator* authenticator = nullptr;  ///< null: connections are not encrypted
   gossip::Time deadline{0};                ///< to connect, and again for the exchange
   Identity identity;  ///< of this process; its run id and number of peers are compared
+  /// In a network without keys: a process that refuses this one is sent a hello with the settings
+  /// of this one, and prints the first that differs. With keys it shows its own in its answer.
+  bool shows_settings = false;
   /// The records to send, once connected from the address `local_host` of this machine.
   std::function<std::vector<AddressRecord>(const std::string& local_host)> records;
   /// One of the two is called once, in the end, and may destroy the exchange. `why` is a clause.
@@ -43,6 +46,7 @@ class BookExchange {
   std::string network() const;
   bool on_first_words(const HelloPrefix& prefix);
   void on_rejection(const std::optional<Hello>& hello);
+  void show_settings(const std::string& refusal);
   void on_end(const std::string& why);
   void finish(const std::vector<AddressRecord>& records);
   void fail(ExchangeFailure failure, const std::string& why);

@@ -69,27 +69,30 @@ void Discovery::exchange() {
   const auto target = next_target(number);
   if (!target) return;
   if (target->seed != nullptr) ++target->seed->tries;
+  const bool first_of_seed = target->seed != nullptr && !target->seed->rejects && !has_contact_;
   exchanges_[number] = std::make_unique<BookExchange>(
-      scheduler_, BookExchangeOptions{.address = target->address,
-                                      .authenticator = options_.authenticator,
-                                      .deadline = options_.deadline,
-                                      .identity = options_.identity,
-                                      .records =
-                                          [this](const std::string& local_host) {
-                                            find_own_address(local_host);
-                                            return book_.records();
-                                          },
-                                      .on_records =
-                                          [this, number, target = *target](const auto& records) {
-                                            const auto ended = end(number);
-                                            on_records(target, records);
-                                          },
-                                      .on_failure =
-                                          [this, number, target = *target](ExchangeFailure failure,
-                                                                           const std::string& why) {
-                                            const auto ended = end(number);
-                                            on_failure(target, failure, why);
-                                          }});
+      scheduler_,
+      BookExchangeOptions{
+          .address = target->address,
+          .authenticator = options_.authenticator,
+          .deadline = options_.deadline,
+          .identity = options_.identity,
+          .shows_settings = options_.authenticator == nullptr && first_of_seed,
+          .records =
+              [this](const std::string& local_host) {
+                find_own_address(local_host);
+                return book_.records();
+              },
+          .on_records =
+              [this, number, target = *target](const auto& records) {
+                const auto ended = end(number);
+                on_records(target, records);
+              },
+          .on_failure =
+              [this, number, target = *target](ExchangeFailure failure, const std::string& why) {
+                const auto ended = end(number);
+                on_failure(target, failure, why);
+              }});
 }
 
 /// The exchange, which the caller keeps alive until it returns.

@@ -58,6 +58,7 @@ class IdClaim {
     DiscoveryOptions options = net::discovery_options(request_.options, *listening_);
     options.identity.run_id = request_.run_id;
     options.identity.peers = request_.nodes;
+    options.identity.settings = request_.settings;
     options.message = request_.message;
     options.on_rejected = [this](Error error) { error_ = std::move(error); };
     return options;
@@ -67,6 +68,7 @@ class IdClaim {
     AcceptorOptions options;
     options.identity.run_id = request_.run_id;
     options.identity.peers = request_.nodes;
+    options.identity.settings = request_.settings;
     options.pairs = static_cast<std::size_t>(std::min(request_.nodes, kMostCallers));
     options.deadline = exchange_deadline(request_.options);
     options.failure_timeout = std::chrono::duration_cast<std::chrono::milliseconds>(

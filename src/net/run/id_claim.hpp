@@ -15,6 +15,7 @@ struct IdClaimRequest {
   NetOptions options;  ///< with seeds, without keys and without addresses of peers
   std::string run_id;
   int nodes = 0;
+  std::string settings = {};    ///< Identity::settings
   std::vector<int> first = {};  ///< AddressBookOptions::first
   /// Lines for people: how many ids have a process.
   std::function<void(const std::string&)> message = [](const std::string&) {};

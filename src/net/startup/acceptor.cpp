@@ -149,6 +149,10 @@ void Acceptor::read_book(PendingConnections::iterator pending) {
       options_.identity.peers, options_.book_network,
       [this, pending](const std::optional<ReceivedBook>& book) {
         if (!book) return reject(pending, "its address book is none");
+        if (options_.authenticator != nullptr &&  // it may have been revoked since
+            !options_.authenticator->members().has(pending->shown->key.value()))
+          return reject(pending, "its key is no longer that of a member",
+                        &RefusedConnections::keys);
         HandshakeStream& stream = *pending->stream;
         if (!book->same_network) {
           report(
@@ -227,8 +231,10 @@ HandshakeResult Acceptor::decide(const PendingConnection& pending, const Hello& 
   if (options_.authenticator != nullptr &&
       !options_.authenticator->members().has(hello.from, pending.shown->key.value()))
     return HandshakeResult::wrong_key;
-  if (!options_.admit) return HandshakeResult::retry_later;
   const HandshakeResult difference = compare(options_.identity, hello.identity);
+  // It shows its settings, after its address book was refused (BookExchange).
+  if (hello.from < 0 && difference != HandshakeResult::accepted) return difference;
+  if (!options_.admit) return HandshakeResult::retry_later;
   return difference == HandshakeResult::accepted ? options_.admit(hello) : difference;
 }
 

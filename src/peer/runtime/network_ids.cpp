@@ -32,6 +32,7 @@ Result<NetworkIds> find_network_ids(const Config& config, const NetworkIdsReques
   claim.options = options;
   claim.run_id = config.run_id();
   claim.nodes = nodes;
+  claim.settings = config.shared_settings();
   if (config.run.open) {
     GOSSAMER_TRY(const auto participants, topology::Participants::parse_open(
                                               config.run.participants, nodes, "run.participants"));
