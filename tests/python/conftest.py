@@ -19,7 +19,8 @@ from softmax_problem import Problem
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "experiments"), str(ROOT / "tests" / "python" / "programs")]
 
-# Tests read JSON of many megabytes: at Python's thresholds a tenth of their time is spent in search of cycles.
+# Tests read JSON of many megabytes. At Python's thresholds a tenth of their time is spent in search
+# of cycles.
 gc.set_threshold(100_000, 50, 100)
 
 
