@@ -256,13 +256,28 @@ TEST_CASE("tls: a session with keys is resumed after any cut") {
   }
 }
 
+namespace {
+
+/// Two processes with keys that are connected, and go on if they lose each other.
+struct KeyedPair {
+  KeyedPair() : world(2) {
+    world.tolerates_loss = true;
+    world.keys = make_keys(2);
+    one = &world.add({1}, {{0, 1}});
+    zero = &world.add({0}, {{0, 1}});
+    world.join();
+  }
+
+  World world;
+  Process *one = nullptr, *zero = nullptr;
+};
+
+}  // namespace
+
 TEST_CASE("tls: a revoked key loses its link at once, and a rotated one restores it") {
-  World world(2);
-  world.tolerates_loss = true;
-  world.keys = make_keys(2);
-  Process& one = world.add({1}, {{0, 1}});
-  Process& zero = world.add({0}, {{0, 1}});
-  world.join();
+  KeyedPair pair;
+  World& world = pair.world;
+  Process &one = *pair.one, &zero = *pair.zero;
   const PublicKey old = world.keys[0].public_key();
   world.keys[0] = KeyPair::generate();
   one.network->set_members(world.members());
@@ -281,12 +296,9 @@ TEST_CASE("tls: a revoked key loses its link at once, and a rotated one restores
 }
 
 TEST_CASE("tls: while a key is rotated both keys are those of the peer") {
-  World world(2);
-  world.tolerates_loss = true;
-  world.keys = make_keys(2);
-  Process& one = world.add({1}, {{0, 1}});
-  Process& zero = world.add({0}, {{0, 1}});
-  world.join();
+  KeyedPair pair;
+  World& world = pair.world;
+  Process &one = *pair.one, &zero = *pair.zero;
   const KeyPair next = KeyPair::generate();
   std::map<int, Member> members{{0, {{world.keys[0].public_key(), next.public_key()}}},
                                 {1, {{world.keys[1].public_key()}}}};
@@ -314,12 +326,9 @@ TEST_CASE("tls: a process is told when its own key is no longer in the list") {
 }
 
 TEST_CASE("tls: a key that has expired loses its link at once, and is refused by its name") {
-  World world(2);
-  world.tolerates_loss = true;
-  world.keys = make_keys(2);
-  Process& one = world.add({1}, {{0, 1}});
-  Process& zero = world.add({0}, {{0, 1}});
-  world.join();
+  KeyedPair pair;
+  World& world = pair.world;
+  Process &one = *pair.one, &zero = *pair.zero;
   const PublicKey old = world.keys[0].public_key();
   const std::map<int, Member> expired{{0, {.keys = {}, .expired = {old}}},
                                       {1, {{world.keys[1].public_key()}}}};

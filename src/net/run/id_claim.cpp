@@ -54,11 +54,18 @@ class IdClaim {
   }
 
  private:
+  /// What a process without an id knows of the network.
+  Identity identity() const {
+    Identity identity;
+    identity.run_id = request_.run_id;
+    identity.peers = request_.nodes;
+    identity.settings = request_.settings;
+    return identity;
+  }
+
   DiscoveryOptions discovery_options() {
     DiscoveryOptions options = net::discovery_options(request_.options, *listening_);
-    options.identity.run_id = request_.run_id;
-    options.identity.peers = request_.nodes;
-    options.identity.settings = request_.settings;
+    options.identity = identity();
     options.message = request_.message;
     options.on_rejected = [this](Error error) { error_ = std::move(error); };
     return options;
@@ -66,9 +73,7 @@ class IdClaim {
 
   AcceptorOptions acceptor_options() {
     AcceptorOptions options;
-    options.identity.run_id = request_.run_id;
-    options.identity.peers = request_.nodes;
-    options.identity.settings = request_.settings;
+    options.identity = identity();
     options.pairs = static_cast<std::size_t>(std::min(request_.nodes, kMostCallers));
     options.deadline = exchange_deadline(request_.options);
     options.failure_timeout = std::chrono::duration_cast<std::chrono::milliseconds>(
