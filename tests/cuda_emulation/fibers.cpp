@@ -53,6 +53,48 @@ constexpr std::size_t kStackBytes = 256 * 1024;
 constexpr std::size_t kStackBytes = 64 * 1024;
 #endif
 
+/// What a switch of stacks saves of the side that it leaves, and restores of the side that goes on.
+struct Side {
+#if defined(__x86_64__)
+  void* pointer = nullptr;
+#else
+  ucontext_t context;
+#endif
+#if defined(__SANITIZE_ADDRESS__)
+  void* fake = nullptr;
+  const void* bottom = nullptr;
+  std::size_t bytes = 0;
+#endif
+#if defined(__SANITIZE_THREAD__)
+  void* fiber = nullptr;
+#endif
+};
+
+// Blocks run one at a time, so one side at a time has entered fibers.
+Side outside;
+#if defined(__SANITIZE_ADDRESS__)
+Side* left = nullptr;  // the side that ran before the last switch
+#endif
+
+void switch_sides(Side& from, Side& to) {
+#if defined(__SANITIZE_ADDRESS__)
+  left = &from;
+  __sanitizer_start_switch_fiber(&from.fake, to.bottom, to.bytes);
+#endif
+#if defined(__SANITIZE_THREAD__)
+  from.fiber = __tsan_get_current_fiber();
+  __tsan_switch_to_fiber(to.fiber, 0);
+#endif
+#if defined(__x86_64__)
+  gossamer_switch_stacks(&from.pointer, to.pointer);
+#else
+  ::swapcontext(&from.context, &to.context);
+#endif
+#if defined(__SANITIZE_ADDRESS__)
+  __sanitizer_finish_switch_fiber(from.fake, &left->bottom, &left->bytes);
+#endif
+}
+
 }  // namespace
 
 struct Fiber::Place {
@@ -60,32 +102,17 @@ struct Fiber::Place {
   void* argument = nullptr;
   char* stack = nullptr;  ///< its lowest page is a guard
   std::size_t page = 0;
-#if defined(__x86_64__)
-  void* inside = nullptr;  ///< stack pointers of the side that does not run
-  void* outside = nullptr;
-#else
-  ucontext_t inside, outside;
-#endif
-#if defined(__SANITIZE_ADDRESS__)
-  void* fake_inside = nullptr;
-  void* fake_outside = nullptr;
-  const void* outside_bottom = nullptr;
-  std::size_t outside_bytes = 0;
-#endif
-#if defined(__SANITIZE_THREAD__)
-  void* tsan_inside = nullptr;
-  void* tsan_outside = nullptr;
-#endif
+  Side side;
 };
 
 namespace {
-void* entering = nullptr;  // the fiber that starts; blocks run one at a time
+void* entering = nullptr;  // the fiber that starts
 }  // namespace
 
 void Fiber::start() {
   Place& place = *static_cast<Place*>(entering);
 #if defined(__SANITIZE_ADDRESS__)
-  __sanitizer_finish_switch_fiber(nullptr, &place.outside_bottom, &place.outside_bytes);
+  __sanitizer_finish_switch_fiber(nullptr, &left->bottom, &left->bytes);
 #endif
   place.body(place.argument);
   GOSSAMER_CHECK(false, "a fiber's body does not return");
@@ -108,63 +135,39 @@ Fiber::Fiber(void (*body)(void*), void* argument) : place_(new Place) {
   frame[0] = reinterpret_cast<void*>(&Fiber::start);
   frame[1] = nullptr;
   for (int i = 1; i <= 6; ++i) frame[-i] = nullptr;
-  place_->inside = frame - 6;
+  place_->side.pointer = frame - 6;
 #else
-  ::getcontext(&place_->inside);
-  place_->inside.uc_stack.ss_sp = top - kStackBytes;
-  place_->inside.uc_stack.ss_size = kStackBytes;
-  place_->inside.uc_link = nullptr;
-  ::makecontext(&place_->inside, &Fiber::start, 0);
+  ucontext_t& context = place_->side.context;
+  ::getcontext(&context);
+  context.uc_stack.ss_sp = top - kStackBytes;
+  context.uc_stack.ss_size = kStackBytes;
+  context.uc_link = nullptr;
+  ::makecontext(&context, &Fiber::start, 0);
+#endif
+#if defined(__SANITIZE_ADDRESS__)
+  place_->side.bottom = top - kStackBytes;
+  place_->side.bytes = kStackBytes;
 #endif
 #if defined(__SANITIZE_THREAD__)
-  place_->tsan_inside = __tsan_create_fiber(0);
+  place_->side.fiber = __tsan_create_fiber(0);
 #endif
 }
 
 Fiber::~Fiber() {
 #if defined(__SANITIZE_THREAD__)
-  __tsan_destroy_fiber(place_->tsan_inside);
+  __tsan_destroy_fiber(place_->side.fiber);
 #endif
   ::munmap(place_->stack, kStackBytes + place_->page);
   delete place_;
 }
 
 void Fiber::enter() {
-  Place& place = *place_;
-  entering = &place;
-#if defined(__SANITIZE_ADDRESS__)
-  __sanitizer_start_switch_fiber(&place.fake_outside, place.stack + place.page, kStackBytes);
-#endif
-#if defined(__SANITIZE_THREAD__)
-  place.tsan_outside = __tsan_get_current_fiber();
-  __tsan_switch_to_fiber(place.tsan_inside, 0);
-#endif
-#if defined(__x86_64__)
-  gossamer_switch_stacks(&place.outside, place.inside);
-#else
-  ::swapcontext(&place.outside, &place.inside);
-#endif
-#if defined(__SANITIZE_ADDRESS__)
-  __sanitizer_finish_switch_fiber(place.fake_outside, nullptr, nullptr);
-#endif
+  entering = place_;
+  switch_sides(outside, place_->side);
 }
 
-void Fiber::leave() {
-  Place& place = *place_;
-#if defined(__SANITIZE_ADDRESS__)
-  __sanitizer_start_switch_fiber(&place.fake_inside, place.outside_bottom, place.outside_bytes);
-#endif
-#if defined(__SANITIZE_THREAD__)
-  __tsan_switch_to_fiber(place.tsan_outside, 0);
-#endif
-#if defined(__x86_64__)
-  gossamer_switch_stacks(&place.inside, place.outside);
-#else
-  ::swapcontext(&place.inside, &place.outside);
-#endif
-#if defined(__SANITIZE_ADDRESS__)
-  __sanitizer_finish_switch_fiber(place.fake_inside, &place.outside_bottom, &place.outside_bytes);
-#endif
-}
+void Fiber::leave() { switch_sides(place_->side, outside); }
+
+void Fiber::leave_for(Fiber& next) { switch_sides(place_->side, next.place_->side); }
 
 }  // namespace gossamer::emulation

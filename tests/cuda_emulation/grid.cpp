@@ -42,6 +42,8 @@ class Block {
   Worker* running_ = nullptr;
   std::vector<std::unique_ptr<Worker>> workers_;
   std::vector<Worker*> idle_, waiting_;
+  std::vector<Worker*> released_;  ///< they waited at the barrier that all have reached
+  std::size_t next_released_ = 0;
 };
 
 void Block::Worker::body(void* self) {
@@ -70,7 +72,12 @@ void Block::wait() {
   Worker* worker = running_;
   GOSSAMER_CHECK(worker != nullptr, "__syncthreads is called by the threads of a kernel");
   waiting_.push_back(worker);
-  worker->fiber.leave();
+  if (next_released_ < released_.size()) {
+    running_ = released_[next_released_++];
+    worker->fiber.leave_for(running_->fiber);
+  } else {
+    worker->fiber.leave();
+  }
   threadIdx = worker->thread;
 }
 
@@ -89,10 +96,11 @@ void Block::run(const std::function<void()>& kernel, const std::vector<unsigned>
     enter(worker);
   }
   while (!waiting_.empty()) {
-    std::vector<Worker*> released;
-    released.swap(waiting_);
-    if (shuffling != nullptr) std::shuffle(released.begin(), released.end(), *shuffling);
-    for (Worker* worker : released) enter(worker);
+    released_.swap(waiting_);
+    waiting_.clear();
+    if (shuffling != nullptr) std::shuffle(released_.begin(), released_.end(), *shuffling);
+    next_released_ = 0;
+    while (next_released_ < released_.size()) enter(released_[next_released_++]);
   }
 }
 
