@@ -217,6 +217,7 @@ peer::NetworkIds find_ids(const std::string& ids, const std::string& config,
     return interrupted = interrupted || PyErr_CheckSignals() != 0;
   };
   const peer::Config loaded = value_or_raise(peer::load_config(config, overrides));
+  request.folder = peer::run_folder(loaded);
   auto found = [&] {
     const nb::gil_scoped_release released;
     return peer::find_network_ids(loaded, request,

@@ -60,10 +60,12 @@ void show(const Setup& setup, Progress& progress, NetworkRunRequest& request) {
 }
 
 Result<int> run_peers(const PeerCommand& command, Config config, const Environment& environment) {
-  GOSSAMER_TRY(
-      NetworkIds ids,
-      find_network_ids(config, {.option = command.id, .origin = "--id", .message = print_message},
-                       environment));
+  GOSSAMER_TRY(NetworkIds ids, find_network_ids(config,
+                                                {.option = command.id,
+                                                 .origin = "--id",
+                                                 .folder = run_folder(config),
+                                                 .message = print_message},
+                                                environment));
   GOSSAMER_TRY(const Setup setup, make_network_setup(std::move(config), ids.ids, environment));
   NetworkRunRequest request;
   request.hosted = std::move(ids.ids);

@@ -103,6 +103,34 @@ TEST_CASE("a process whose address another one has is lost") {
   CHECK(waits.own() == std::set{0});
 }
 
+TEST_CASE("a process claims the id that it had before, unless a living process has it") {
+  const auto claimer_of = [](std::uint64_t process, int former) {
+    AddressBookOptions options = options_of(process);
+    options.former = former;
+    AddressBook book(options);
+    book.listen_at(address_of(process));
+    return book;
+  };
+  // Nothing is left of the books of before, and the processes come in another order.
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    std::vector<AddressBook> books;
+    for (const int former : {2, 0, 3, 1})
+      books.push_back(claimer_of(1 + 10 * seed + static_cast<std::uint64_t>(former), former));
+    for (int pass = 0; pass < 3; ++pass)
+      for (std::size_t i = 0; i < books.size(); ++i) {
+        if (i > 0) exchange(books[0], books[i]);
+        if (books[i].own().empty()) books[i].claim();
+      }
+    for (const AddressBook& book : books)
+      CHECK(book.own() == std::set<int>{*book.options().former});
+  }
+  AddressBook living = host(90, {2}), late = claimer_of(91, 2);
+  exchange(living, late);
+  late.claim();
+  CHECK(late.own().size() == 1);
+  CHECK_FALSE(late.own().contains(2));
+}
+
 TEST_CASE("a settled process gives its id to nobody") {
   AddressBook settled = host(900, {0}, 2);
   AddressBook claims = claimer(5, 2);  // a lower number

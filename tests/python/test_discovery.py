@@ -34,8 +34,10 @@ def seeded(net: Network, *seeds: str) -> Network:
     return net
 
 
-def start_unnamed(net: Network, *sets: str, resume: str = "none") -> PeerProcess:
-    command = net.command("peer", "--out", str(net.out), "--resume", resume, sets=sets)
+def start_unnamed(
+    net: Network, *sets: str, resume: str = "none", out: Path | None = None
+) -> PeerProcess:
+    command = net.command("peer", "--out", str(out or net.out), "--resume", resume, sets=sets)
     process = PeerProcess("?", command, net.folder)
     net.processes.append(process)
     return process
@@ -108,6 +110,37 @@ def test_the_first_seed_may_end_and_a_restarted_process_gets_its_id_back(
                 ),
             )
             processes[0] = again
+
+
+def test_after_a_full_stop_processes_get_their_ids_back(network: NetworkFactory, seed: str) -> None:
+    """Each has a folder of its own, and they come back in another order."""
+    net = seeded(network(4, *FOREVER, "checkpoint.every=20"), seed)
+    folders = [net.folder / f"machine-{k}" for k in range(4)]
+
+    def start(order: list[int], resume: str) -> dict[int, int]:
+        started: dict[int, PeerProcess] = {}
+        for k in order:
+            started[k] = start_unnamed(net, resume=resume, out=folders[k])
+            if len(started) == 1:
+                wait_until("the seed listens", partial(connects, seed))
+        return {k: claimed_id(process) for k, process in started.items()}
+
+    before = start([0, 1, 2, 3], "none")
+    for k, peer in before.items():
+        manifests = folders[k] / "checkpoints"
+        wait_until(
+            f"machine {k} has checkpoints",
+            lambda manifests=manifests, peer=peer: list(manifests.glob(f"round-*-{peer}.json")),
+        )
+    for process in net.processes:
+        process.kill()
+    net.processes.clear()
+    for order in ([3, 1, 0, 2], [2, 3, 1, 0]):
+        assert start(order, "auto") == before
+        for process in net.processes:
+            process.wait_for_message("resuming from the checkpoint of round")
+            process.kill()
+        net.processes.clear()
 
 
 def test_one_process_too_many_is_told_so(network: NetworkFactory, seed: str) -> None:

@@ -30,6 +30,7 @@ AddressBookOptions book_options(const IdClaimRequest& request, const Listening& 
   AddressBookOptions options =
       book_options(request.run_id, request.nodes, request.options, listening, nullptr);
   options.first = request.first;
+  options.former = request.former;
   return options;
 }
 

@@ -51,21 +51,43 @@ std::string last_line(const InputFile& file) {
 }
 
 /// The nodes of a process that has finished the run; none if its log does not say so.
-std::vector<int> finished_nodes_of(const fs::path& path, int lowest, const std::string& run_id) {
+/// The header of a log of the run `run_id`, and the last line of the file.
+struct LogEnds {
+  ProcessLog log;
+  std::string last;
+};
+
+std::optional<LogEnds> ends_of(const fs::path& path, int lowest, const std::string& run_id) {
   auto file = InputFile::open(path);
   if (!file.ok()) return {};
-  const std::string end = last_line(*file);
+  LogEnds ends{.log = {}, .last = last_line(*file)};
   LineReader lines(std::move(file).value());
   const auto first = lines.next();
   if (!first.ok() || !*first) return {};
-  auto header = parse_json(**first), last = parse_json(end);
-  ProcessLog log;
-  log.lowest_peer = lowest;
-  if (!header.ok() || !last.ok() || read_header(log, std::move(header).value())) return {};
-  const bool finished = !check_record(*last, log.hosted, log.models.size()) &&
-                        last->at("record") == "end" && last->at("reason") == "finished";
-  if (!finished || log.header.at("run_id") != run_id) return {};
-  return log.hosted;
+  auto header = parse_json(**first);
+  ends.log.lowest_peer = lowest;
+  if (!header.ok() || read_header(ends.log, std::move(header).value())) return {};
+  if (ends.log.header.at("run_id") != run_id) return {};
+  return ends;
+}
+
+bool is_finished(const LogEnds& ends) {
+  const auto last = parse_json(ends.last);
+  return last.ok() && !check_record(*last, ends.log.hosted, ends.log.models.size()) &&
+         last->at("record") == "end" && last->at("reason") == "finished";
+}
+
+/// The nodes of the logs of the run in `folder` for which `holds` returns true.
+template <class Predicate>
+std::vector<int> nodes_of_logs(const fs::path& folder, const std::string& run_id, Predicate holds) {
+  std::vector<int> nodes;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error))
+    if (const auto number = log_number(entry.path()))
+      if (const auto ends = ends_of(entry.path(), *number, run_id); ends && holds(*ends))
+        nodes.insert(nodes.end(), ends->log.hosted.begin(), ends->log.hosted.end());
+  std::ranges::sort(nodes);
+  return nodes;
 }
 
 }  // namespace
@@ -182,14 +204,11 @@ Result<std::vector<ProcessLog>> read_logs(
 }
 
 std::vector<int> finished_nodes(const fs::path& folder, const std::string& run_id) {
-  std::vector<int> finished;
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(folder, error))
-    if (const auto number = log_number(entry.path()))
-      for (const int node : finished_nodes_of(entry.path(), *number, run_id))
-        finished.push_back(node);
-  std::ranges::sort(finished);
-  return finished;
+  return nodes_of_logs(folder, run_id, is_finished);
+}
+
+std::vector<int> logged_nodes(const fs::path& folder, const std::string& run_id) {
+  return nodes_of_logs(folder, run_id, [](const LogEnds&) { return true; });
 }
 
 }  // namespace gossamer::peer

@@ -85,6 +85,10 @@ Result<std::vector<ProcessLog>> read_logs(
     const std::filesystem::path& folder,
     const std::function<void(const std::string& message)>& on_skipped = {});
 
+/// The nodes of the run `run_id` of which `folder` has a log, ascending, finished or not. A log
+/// that is damaged or of another run says nothing.
+std::vector<int> logged_nodes(const std::filesystem::path& folder, const std::string& run_id);
+
 /// The nodes of the run `run_id` whose processes have finished it, ascending, by the last record of
 /// each log in `folder`. A log that is missing, damaged or of another run says nothing.
 std::vector<int> finished_nodes(const std::filesystem::path& folder, const std::string& run_id);

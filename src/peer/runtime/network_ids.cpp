@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "net/run/id_claim.hpp"
+#include "peer/log/run_files.hpp"
 #include "peer/setup/credentials.hpp"
 #include "peer/setup/hosted_ids.hpp"
 #include "topology/participants/participants.hpp"
@@ -38,6 +39,9 @@ Result<NetworkIds> find_network_ids(const Config& config, const NetworkIdsReques
                                               config.run.participants, nodes, "run.participants"));
     claim.first = participants.at(0).peers;
   }
+  // With several logs, processes share the folder, and none of them lacks what another one wrote.
+  const std::vector<int> logged = logged_nodes(request.folder, claim.run_id);
+  if (logged.size() == 1) claim.former = logged.front();
   claim.message = request.message;
   claim.stopped = request.stopped;
   GOSSAMER_TRY(net::ClaimedId claimed, net::claim_id(claim));
