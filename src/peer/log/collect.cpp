@@ -55,6 +55,24 @@ Result<std::vector<int>> peers_without_log(const fs::path& folder, const Process
   return missing;
 }
 
+/// Whether the process ended before the run was over, though none of its neighbours was the reason.
+bool ended_early(const ProcessLog& log) {
+  if (log.end() == nullptr) return true;
+  const auto reason = log.end()->at("reason").get<std::string>();
+  return reason == "interrupted" || reason == "diverged" || reason == "failed";
+}
+
+/// If others have finished the run, the processes that ended early are lost.
+Status check_all_finished(const std::vector<ProcessLog>& logs) {
+  const auto early = std::ranges::find_if(logs, ended_early);
+  if (early == logs.end() || early->end() == nullptr) return {};
+  return data_error(fmt::format(
+      "{}: its process ended in round {} ({}), while others have finished the run (--survivors "
+      "leaves it out)",
+      early->path.string(), text_of(early->end()->at("rounds")),
+      early->end()->at("reason").get<std::string>()));
+}
+
 /// `open`: the participants of an open run. Else every peer takes part, sooner or later.
 bool took_part(int peer, const std::optional<topology::Participants>& open) {
   return !open || std::ranges::any_of(open->changes(), [peer](const auto& change) {
@@ -201,7 +219,14 @@ Result<Json> collect(const fs::path& folder, const std::vector<Override>& overri
                      bool survivors) {
   GOSSAMER_TRY(std::vector<ProcessLog> logs, read_logs(folder));
   const fs::path example = logs.front().path;
-  if (survivors) std::erase_if(logs, [](const ProcessLog& log) { return log.end() == nullptr; });
+  const bool finished = std::ranges::any_of(logs, [](const ProcessLog& log) {
+    return log.end() != nullptr && log.end()->at("reason") == "finished";
+  });
+  if (finished && !survivors) GOSSAMER_TRY_STATUS(check_all_finished(logs));
+  if (survivors)
+    std::erase_if(logs, [finished](const ProcessLog& log) {
+      return finished ? ended_early(log) : log.end() == nullptr;
+    });
   if (logs.empty())
     return data_error(
         fmt::format("no log in {} has an end record, for example {}: no process survived",
