@@ -99,10 +99,15 @@ Manifest manifest_from(const Json& json) {
 
 Status check_configuration(const Setup& setup, const fs::path& path, const Manifest& manifest) {
   if (manifest.configuration == checkpoint_configuration(setup, manifest.part)) return {};
-  Json here = config_json(setup.config), there = manifest.config;
-  if (!manifest.part)
-    for (Json* config : {&here, &there}) config->erase("split");
-  const auto difference = config_difference(setup.config, here, there);
+  const Json here = config_json(setup.config);
+  const auto difference_without = [&](const char* section) {
+    Json ours = here, theirs = manifest.config;
+    for (Json* config : {&ours, &theirs}) config->erase(section);
+    return config_difference(setup.config, ours, theirs);
+  };
+  // Of whole models, [split] matters only where a codec encodes parts.
+  auto difference = manifest.part ? std::nullopt : difference_without("split");
+  if (!difference) difference = config_difference(setup.config, here, manifest.config);
   const std::string what =
       difference ? fmt::format("{} is {} there and {} here", difference->name,
                                text_of(difference->there), text_of(difference->here))
@@ -225,7 +230,8 @@ std::vector<StateTensor> state_tensors(const Setup& setup, int node, std::option
     add(name, {static_cast<std::int64_t>(length)}, row, first, length);
   };
   for (const train::ParameterBlock& block : held.blocks)
-    add(block.name, {block.shape.begin(), block.shape.end()}, 0, block.offset, block.length);
+    add(block.name, {block.shape.begin(), block.shape.end()}, 0, block.offset, block.length),
+        tensors.back().is_parameter = true;
   const std::vector<gossip::RowSpec> specs = setup.algorithm->rows(*setup.schedule);
   if (specs.front().extra > 0) flat("state.x.extra", 0, d, specs.front().extra);
   for (std::size_t k = 1; k < specs.size(); ++k)

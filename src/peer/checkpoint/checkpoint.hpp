@@ -65,6 +65,7 @@ struct StateTensor {
   std::string name;
   std::vector<std::int64_t> shape;
   std::size_t row = 0, first = 0, length = 0;  ///< `length` values of the row, from `first` on
+  bool is_parameter = false;  ///< of the model; else state of the algorithm or the optimizer
 };
 /// All tensors of a node's state, in the order of the file; of one `part` of its model, if it is
 /// given (SplitModel::parts()).

@@ -1,6 +1,7 @@
 #include "peer/checkpoint/checkpoint_writer.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -18,11 +19,16 @@ Result<std::unique_ptr<CheckpointWriter>> CheckpointWriter::create(const Setup& 
                                                                    const fs::path& manifest,
                                                                    Disk& disk) {
   std::vector<Tensor> tensors;
+  std::vector<std::string> states;
   for (const int node : hosted)
-    for (const StateTensor& tensor : state_tensors(setup, node))
+    for (const StateTensor& tensor : state_tensors(setup, node)) {
       tensors.push_back({tensor.name, tensor.shape, {}});
-  const Metadata metadata{
-      {"format", "pt"}, {"gossamer", kVersion}, {"run_id", setup.config.run_id()}};
+      if (!tensor.is_parameter) states.push_back(tensor.name);
+    }
+  const Metadata metadata{{"format", "pt"},
+                          {"gossamer", kVersion},
+                          {"run_id", setup.config.run_id()},
+                          {kStateTensors, fmt::format("{}", fmt::join(states, ","))}};
   SafetensorsHeader header = make_safetensors_header(tensors, metadata);
   GOSSAMER_TRY(AtomicFile file, AtomicFile::create(tensors_path(manifest), disk));
   GOSSAMER_TRY_STATUS(file.write(0, header.bytes));

@@ -7,6 +7,8 @@
 #include <charconv>
 #include <map>
 #include <optional>
+#include <set>
+#include <sstream>
 #include <string>
 #include <string_view>
 
@@ -54,7 +56,18 @@ struct Model {
   }
 };
 
+/// The tensors of a checkpoint that are no parameters.
+std::set<std::string, std::less<>> states_in(const SafetensorsFile& file) {
+  std::set<std::string, std::less<>> states;
+  const auto found = file.header().metadata.find(kStateTensors);
+  if (found == file.header().metadata.end()) return states;
+  std::istringstream names(found->second);
+  for (std::string name; std::getline(names, name, ',');) states.insert(name);
+  return states;
+}
+
 std::vector<Model> models_in(SafetensorsFile& file) {
+  const auto states = states_in(file);
   Model whole{file.path().string(), &file, {}, {}};
   std::map<int, Model> peers;
   bool has_nodes = false;
@@ -63,7 +76,7 @@ std::vector<Model> models_in(SafetensorsFile& file) {
     const auto owner = owner_of(info.name);
     if (!owner) continue;
     has_nodes = true;
-    if (owner->is_server || owner->tensor.starts_with("state.")) continue;
+    if (owner->is_server || states.contains(info.name)) continue;
     Model& model = peers[owner->node];
     model.name = fmt::format("{}, peer {}", file.path().string(), owner->node);
     model.file = &file;

@@ -22,6 +22,10 @@ struct Tensor {
 };
 using Metadata = std::map<std::string, std::string>;
 
+/// The metadata of a checkpoint that lists its tensors that are no parameters, with commas between
+/// their names.
+inline constexpr const char* kStateTensors = "state_tensors";
+
 /// Writes the tensors to `path` atomically. Errors (data) name the path and the system's reason.
 Status write_safetensors(const std::filesystem::path& path, const std::vector<Tensor>& tensors,
                          const Metadata& metadata, Disk& disk = real_disk());
