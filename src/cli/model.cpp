@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <charconv>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -13,6 +15,7 @@
 #include "cli/commands.hpp"
 #include "cli/output/text_table.hpp"
 #include "peer/config/config_json.hpp"
+#include "peer/setup/native_workload.hpp"
 #include "peer/storage/files.hpp"
 #include "train/dataset.hpp"
 #include "train/graph/compiled_model.hpp"
@@ -84,17 +87,23 @@ Result<ShownModel> read_run(const ModelCommand& command) {
   if (config.model.kind == kExternalModel)
     return invalid_error(
         "model.kind: the model is that of a task in Python, which has its operations");
-  const train::DatasetContext context{config.run.peers, config.run.seed};
-  GOSSAMER_TRY(const train::Dataset data,
-               train::make_dataset(config.data.kind, context, config.data.values));
+  std::vector<int> peers(static_cast<std::size_t>(config.run.peers));
+  std::iota(peers.begin(), peers.end(), 0);
+  GOSSAMER_TRY(
+      const train::Dataset data,
+      train::make_dataset(config.data.kind, data_context(config, peers), config.data.values));
   ShownModel model{.title = fmt::format("{} ({})", command.path, config.model.kind),
                    .data = {data.channels, data.height, data.width, data.classes},
                    .spec = {},
                    .batch = config.shards.batch,
                    .split = config.model.split};
   GOSSAMER_TRY(model.spec, train::make_model(config.model.kind, model.data, config.model.values));
-  if (model.batch == 0)  // the whole shard
-    model.batch = std::max(1, static_cast<int>(data.train_count) / config.run.peers);
+  if (model.batch > 0) return model;
+  // The whole shard: memory is for the largest one.
+  GOSSAMER_TRY(const train::Shards shards,
+               train::make_shards(data, config.shards, config.run.peers, config.run.seed));
+  for (const auto& shard : shards)
+    model.batch = std::max(model.batch, static_cast<int>(shard.size()));
   return model;
 }
 

@@ -62,16 +62,6 @@ Result<std::unique_ptr<train::Learner<float>>> make_backdoor_test(const train::D
   return train::make_learner<float>(std::move(request), device);
 }
 
-train::DatasetContext data_context_of(const Config& config, std::span<const int> hosted) {
-  train::DatasetContext context{config.run.peers, config.run.seed};
-  context.own = config.shards.partition == "own";
-  context.validation = config.shards.validation;
-  if (config.shards.evaluate == "validation") context.evaluate = train::EvaluationSplit::validation;
-  for (const int node : hosted)
-    if (node < config.run.peers) context.hosted.push_back(node);
-  return context;
-}
-
 /// The noise that neighbours share. `secret`: set where other processes have to agree on it.
 train::PairNoiseRequest pair_noise(const PrivateRun& run, const std::vector<int>& hosted,
                                    std::shared_ptr<SecretPairs>& secret) {
@@ -179,15 +169,25 @@ class NativeWorkload final : public Workload {
 
 }  // namespace
 
+train::DatasetContext data_context(const Config& config, std::span<const int> hosted) {
+  train::DatasetContext context{config.run.peers, config.run.seed};
+  context.own = config.shards.partition == "own";
+  context.validation = config.shards.validation;
+  if (config.shards.evaluate == "validation") context.evaluate = train::EvaluationSplit::validation;
+  for (const int node : hosted)
+    if (node < config.run.peers) context.hosted.push_back(node);
+  return context;
+}
+
 Result<std::shared_ptr<Workload>> make_native_workload(const PrivateRun& run, gpu::Device& device,
                                                        std::span<const int> hosted,
                                                        const gossip::AttackPlan& attack,
                                                        train::Worker<float> worker) {
   const Config& config = run.config;
   const gossip::Algorithm& algorithm = run.algorithm;
-  const train::DatasetContext data_context = data_context_of(config, hosted);
+  const train::DatasetContext context = data_context(config, hosted);
   GOSSAMER_TRY(train::Dataset made,
-               train::make_dataset(config.data.kind, data_context, config.data.values));
+               train::make_dataset(config.data.kind, context, config.data.values));
   train::LearnerRequest request;
   GOSSAMER_TRY(request.shards,
                train::make_shards(made, config.shards, config.run.peers, config.run.seed));
@@ -213,7 +213,7 @@ Result<std::shared_ptr<Workload>> make_native_workload(const PrivateRun& run, gp
   if (config.optimizer.privacy.on()) {
     GOSSAMER_TRY(privacy, plan_privacy(run, *data, request.shards));
     request.optimizer.privacy = privacy->options;
-    request.pair_noise = pair_noise(run, data_context.hosted, pairs);
+    request.pair_noise = pair_noise(run, context.hosted, pairs);
   }
   std::unique_ptr<train::Learner<float>> backdoor_test;
   if (attack.backdoor() != nullptr) {
@@ -230,7 +230,7 @@ Result<std::shared_ptr<Workload>> make_native_workload(const PrivateRun& run, gp
   const auto workload = std::make_shared<NativeWorkload>(std::move(spec), data, std::move(learner),
                                                          std::move(backdoor_test), std::move(pairs),
                                                          worker.links, device, config.run.peers);
-  const bool all_here = data_context.hosted.size() == static_cast<std::size_t>(config.run.peers);
+  const bool all_here = context.hosted.size() == static_cast<std::size_t>(config.run.peers);
   if (data->own && (all_here || config.run.open)) workload->agree(data->own_shards);
   if (config.run.open) data->own_shards.clear();  // no process has to know those of others
   return std::shared_ptr<Workload>(workload);

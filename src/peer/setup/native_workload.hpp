@@ -2,14 +2,19 @@
 #pragma once
 
 #include <memory>
+#include <span>
 
 #include "base/result.hpp"
 #include "gossip/attack.hpp"
 #include "gpu/device.hpp"
 #include "peer/privacy/privacy_plan.hpp"
 #include "peer/setup/workload.hpp"
+#include "train/dataset.hpp"
 
 namespace gossamer::peer {
+
+/// What a data set needs to know of a process that hosts the nodes `hosted`.
+train::DatasetContext data_context(const Config& config, std::span<const int> hosted);
 
 /// The workload of [model], [data] and [optimizer] of a process that hosts the nodes `hosted`,
 /// trained on `device`, which outlives it. The samples of hostile peers are as `attack` says. `run`

@@ -148,6 +148,32 @@ def test_the_model_of_a_run(gossamer: Path, tmp_path: Path) -> None:
     assert "task in Python" in refused(gossamer, config)
 
 
+def test_the_batch_of_a_run_with_whole_shards_is_the_largest_one(
+    gossamer: Path, tmp_path: Path
+) -> None:
+    config = tmp_path / "run.toml"
+    config.write_text("[run]\npeers = 4\n[data]\nbatch = 0\n", encoding="utf-8")
+    whole = shown(gossamer, config)["batch"]
+    half = shown(gossamer, config, "--set", "data.validation=0.5")["batch"]
+    assert half == pytest.approx(whole / 2, abs=1)
+    unequal = shown(gossamer, config, "--set", "data.size_exponent=1")["batch"]
+    assert unequal == pytest.approx(4 * whole / (1 + 1 / 2 + 1 / 3 + 1 / 4), abs=2)
+
+
+def test_the_model_of_a_run_with_own_data(gossamer: Path, tmp_path: Path) -> None:
+    for peer, samples in enumerate((3, 7)):
+        lines = [f"{sample},{sample * sample}" for sample in range(samples)]
+        (tmp_path / f"{peer}.csv").write_text("\n".join(["x,y", *lines, ""]), encoding="utf-8")
+    config = tmp_path / "run.toml"
+    config.write_text(
+        '[run]\npeers = 2\n[data]\nkind = "csv"\npartition = "own"\npath = "{peer}.csv"\n'
+        'target = "y"\ntask = "regression"\ntest_fraction = 0\nbatch = 0\n'
+        '[model]\nkind = "linear"\n',
+        encoding="utf-8",
+    )
+    assert shown(gossamer, config)["batch"] == 7
+
+
 def test_the_text_names_every_operation(gossamer: Path) -> None:
     result = call(gossamer, "model", TRANSFORMER, "--input", "8x8x1")
     assert result.returncode == 0, result.stderr
