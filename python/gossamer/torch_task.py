@@ -1,7 +1,8 @@
 """Tasks of PyTorch: a model, batches and a loss for each peer (gossamer.torch.Task)."""
 
 import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -24,7 +25,8 @@ class Task(RequestHandler):
     optimizer  optimizer(parameters) -> torch.optim.Optimizer
     batch      batch(peer, step) -> anything: batch `step` of the peer's own data
     loss       loss(module, batch) -> tensor of shape (), of any float dtype
-    evaluate   evaluate(module) -> (loss, accuracy) on test data; optional
+    evaluate   evaluate(module) -> (loss, accuracy) on test data; optional. The module is in
+               evaluation mode, and its modes and buffers are restored afterwards
     validate   validate(module) -> (loss, accuracy) on validation data, which no peer trains on; it
                is called in place of `evaluate` with data.evaluate = "validation"
     buffers    as of Optimizer
@@ -183,12 +185,10 @@ class Task(RequestHandler):
         request.set_rate(replica.rate)
 
     def _measure(self, module: torch.nn.Module, replica: Replica, request: _core.Request) -> None:
-        replica.take_copy(request.x)
-        training = module.training
-        module.eval()
-        with torch.no_grad():
+        with torch.no_grad(), restored(module):
+            replica.take_copy(request.x)
+            module.eval()
             self.measure(request, "module", module)
-        module.train(training)
 
     def release(self) -> None:
         for _, replica in self._peers.values():
@@ -207,6 +207,25 @@ class Task(RequestHandler):
                 raise _core.Error(f"task: the model of peer {peer} has other tensors than peer 0's")
             self._peers[peer] = module, replica
         return self._peers[peer]
+
+
+@contextmanager
+def restored(module: torch.nn.Module) -> Iterator[None]:
+    """The modes and the buffers of the module are afterwards as before.
+
+    The module is that of a peer, which may be between its gradient and its update: the update keeps
+    the buffers that the module has. Parameters are taken from a row in each request.
+    """
+    modes = [(each, each.training) for each in module.modules()]
+    buffers = [(each, each.clone()) for each in module.buffers()]
+    try:
+        yield
+    finally:
+        module.train(modes[0][1])  # and not the flag alone: a module may override it
+        for each, training in modes:  # train() has set all submodules, and some may be frozen
+            each.training = training
+        for buffer, values in buffers:
+            buffer.copy_(values)
 
 
 def described(value: Any) -> str:

@@ -54,13 +54,14 @@ void ExternalWorkload::initialise(int node, std::span<float> row) const {
   serve_alone(std::move(request));
 }
 
-std::vector<train::Evaluation> ExternalWorkload::evaluate(const peer::RowViews& rows) {
+std::vector<train::Evaluation> ExternalWorkload::evaluate(const peer::RowViews& rows,
+                                                          std::span<const int> nodes) {
   std::vector<train::Evaluation> results(rows.size(), {kUnknown, kUnknown});
   if (!spec_.evaluates) return results;
-  std::vector<Request> batch(rows.size());
+  std::vector<Request> batch;
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    batch[i].operation = Operation::evaluate;
-    batch[i].x = readable(rows[i]);
+    batch.push_back(request_of(Operation::evaluate, nodes[i]));
+    batch.back().x = readable(rows[i]);
   }
   serve(batch);
   for (std::size_t i = 0; i < rows.size(); ++i) results[i] = batch[i].evaluation;
@@ -107,8 +108,10 @@ void ExternalWorkload::run(gossip::TrainOperation operation,
     case gossip::TrainOperation::evaluate: break;
   }
   peer::RowViews rows;
-  for (const gossip::TrainRequest* request : requests) rows.emplace_back(request->x);
-  const std::vector<train::Evaluation> results = evaluate(rows);
+  std::vector<int> nodes;
+  for (const gossip::TrainRequest* request : requests)
+    rows.emplace_back(request->x), nodes.push_back(request->peer);
+  const std::vector<train::Evaluation> results = evaluate(rows, nodes);
   for (std::size_t i = 0; i < requests.size(); ++i) {
     requests[i]->loss = results[i].loss;
     requests[i]->accuracy = results[i].accuracy;

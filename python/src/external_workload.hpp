@@ -32,7 +32,8 @@ class ExternalWorkload final : public peer::Workload, private gossip::Trainer {
   const peer::WorkloadSpec& spec() const override { return spec_; }
   void initialise(int node, std::span<float> row) const override;
   gossip::Trainer* trainer() override { return this; }
-  std::vector<train::Evaluation> evaluate(const peer::RowViews& rows) override;
+  std::vector<train::Evaluation> evaluate(const peer::RowViews& rows,
+                                          std::span<const int> nodes) override;
   peer::LossSum loss_sum(int peer) const override {
     return losses_[static_cast<std::size_t>(peer)];
   }

@@ -1,9 +1,15 @@
-"""Which samples a task is evaluated on: those of the test set, or validation samples."""
+"""Which samples a task is evaluated on: those of the test set, or validation samples.
 
+And that an evaluation leaves what is trained as it was."""
+
+import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import gossamer
 import pytest
+import torch
 from conftest import Configure
 from tasks import NumpySoftmax, batch_of, loss_of, sgd, softmax
 
@@ -45,3 +51,116 @@ def test_a_task_without_validation_samples_is_refused(
 ) -> None:
     with pytest.raises(gossamer.Error, match=message):
         gossamer.run(configure(), NumpySoftmax(), settings=settings)
+
+
+def with_statistics(peer: int) -> torch.nn.Module:
+    """Its second batch norm is frozen, as in fine-tuning, and has statistics of its own."""
+    layers = torch.nn.BatchNorm1d(64), softmax(peer), torch.nn.BatchNorm1d(10).eval()
+    return torch.nn.Sequential(*layers)
+
+
+def batch_of_own_scale(peer: int, step: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Peers differ in their statistics."""
+    inputs, targets = batch_of(peer, step)
+    return inputs + 3 * peer, targets
+
+
+def task_with_statistics(
+    evaluate: Callable[[torch.nn.Module], Any], loss: Any = loss_of
+) -> gossamer.torch.Task:
+    return gossamer.torch.Task(
+        with_statistics, sgd, batch_of_own_scale, loss, evaluate, buffers="mix"
+    )
+
+
+# Peers compute at different times, so that an evaluation comes between gradient and update of one.
+SPREAD = {
+    "algorithm.kind": "gradient_tracking",
+    "sim.compute_ms": 5,
+    "sim.compute_spread": 0.6,
+    "sim.latency_ms": 3,
+}
+
+
+def test_evaluations_do_not_change_what_is_trained(configure: Configure, tmp_path: Path) -> None:
+    evaluated: list[bool] = []
+
+    def evaluate(module: torch.nn.Module) -> tuple[float, float]:
+        evaluated.append(module.training)
+        return float(module[0].running_mean.sum()), 0
+
+    hashes = []
+    for every in (0, 1):
+        settings, out = SPREAD | {"log.every": every}, tmp_path / str(every)
+        task = task_with_statistics(evaluate)
+        summary = gossamer.run(configure(4, 12), task, settings=settings, out=out)
+        hashes.append(summary["final_hash"])
+    assert len(evaluated) > 2 * 4 and not any(evaluated)
+    assert hashes[0] == hashes[1]
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_module_has_its_modes_and_buffers_after_an_evaluation(
+    configure: Configure, tmp_path: Path, fails: bool
+) -> None:
+    trained: dict[torch.nn.Module, list[torch.Tensor]] = {}
+    measured: list[torch.nn.Module] = []  # after their training
+
+    def has_its_modes(module: torch.nn.Module) -> bool:
+        return [each.training for each in module.modules()] == [True, True, True, False]
+
+    def loss(module: torch.nn.Module, batch: Any) -> torch.Tensor:
+        assert has_its_modes(module)
+        found = loss_of(module, batch)
+        trained[module] = [each.clone() for each in module.buffers()]
+        return found
+
+    def evaluate(module: torch.nn.Module) -> tuple[float, float]:
+        module[0].num_batches_tracked += 100
+        if module in trained:
+            measured.append(module)
+        if fails and measured:
+            raise ZeroDivisionError("a bug of the user")
+        return 1, 0
+
+    task = task_with_statistics(evaluate, loss)
+    if fails:
+        with pytest.raises(ZeroDivisionError, match="a bug of the user"):
+            gossamer.run(configure(4, 1), task, out=tmp_path / "out")
+    else:
+        gossamer.run(configure(4, 1), task, out=tmp_path / "out")
+    for module in measured:
+        assert has_its_modes(module)
+        for buffer, expected in zip(module.buffers(), trained[module], strict=True):
+            assert torch.equal(buffer, expected)
+    assert measured
+
+
+class Shifted(torch.nn.Module):
+    """Its loss is its buffer, which no optimizer steps with and no peer averages."""
+
+    def __init__(self, peer: int) -> None:
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.zeros(1))
+        self.register_buffer("shift", torch.tensor(float(peer)))
+
+
+def shifted_task() -> gossamer.torch.Task:
+    return gossamer.torch.Task(
+        Shifted,
+        sgd,
+        lambda peer, step: None,
+        lambda module, batch: module.weight.sum(),
+        evaluate=lambda module: (float(module.shift), 0.5),
+        buffers="keep",
+    )
+
+
+def test_a_model_is_evaluated_with_the_buffers_of_its_peer(
+    configure: Configure, tmp_path: Path
+) -> None:
+    summary = gossamer.run(configure(4, 2), shifted_task(), out=tmp_path / "out")
+    assert summary["final"]["test_loss"] == {"mean": 1.5, "min": 0, "max": 3}
+    lines = (tmp_path / "out" / "log-0.jsonl").read_text(encoding="utf-8").splitlines()
+    rounds = [record for record in map(json.loads, lines) if record["record"] == "round"]
+    assert {record["test_loss"] for record in rounds if record["peer"] == 2} == {2}

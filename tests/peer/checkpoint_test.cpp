@@ -29,8 +29,9 @@ class KeepsState final : public Workload {
   const WorkloadSpec& spec() const override { return rows_->spec(); }
   void initialise(int node, std::span<float> row) const override { rows_->initialise(node, row); }
   gossip::Trainer* trainer() override { return rows_->trainer(); }
-  std::vector<train::Evaluation> evaluate(const RowViews& rows) override {
-    return rows_->evaluate(rows);
+  std::vector<train::Evaluation> evaluate(const RowViews& rows,
+                                          std::span<const int> nodes) override {
+    return rows_->evaluate(rows, nodes);
   }
   LossSum loss_sum(int peer) const override { return rows_->loss_sum(peer); }
   void set_loss_sum(int, const LossSum&, const float*) override {}

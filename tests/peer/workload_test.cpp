@@ -30,7 +30,8 @@ class Quadratics final : public Workload, private gossip::Trainer {
   const WorkloadSpec& spec() const override { return spec_; }
   void initialise(int, std::span<float> row) const override { std::ranges::fill(row, 0.0F); }
   gossip::Trainer* trainer() override { return this; }
-  std::vector<train::Evaluation> evaluate(const RowViews& rows) override {
+  std::vector<train::Evaluation> evaluate(const RowViews& rows,
+                                          std::span<const int> /*nodes*/) override {
     return std::vector<train::Evaluation>(rows.size(), {kUnknown, kUnknown});
   }
   LossSum loss_sum(int) const override { return {}; }

@@ -68,11 +68,11 @@ Json mean_and_range(const std::vector<double>& values) {
           {"max", finite ? finite_or_null(largest) : Json()}};
 }
 
-NetworkMetrics network_metrics(const Setup& setup, const RowViews& rows) {
+NetworkMetrics network_metrics(const Setup& setup, const RowViews& rows, int node) {
   NetworkMetrics metrics;
   Rows<float> averaged(1, rows.front().size());
   metrics.distance = consensus_distance(rows, averaged.row(0));
-  metrics.averaged = setup.workload->evaluate({averaged.row(0)}).front();
+  metrics.averaged = setup.workload->evaluate({averaged.row(0)}, {&node, 1}).front();
   const auto& data = setup.workload->spec().data;
   const bool known = data && data->optimum && data->optimum->size() == averaged.row(0).size();
   metrics.distance_to_optimum = known ? distance_to_optimum(rows, *data->optimum) : kUnknown;
@@ -148,12 +148,12 @@ Json make_summary(const Setup& setup, const RunTotals& totals, const RowViews& a
   const RowViews rows = values_of(all_rows, all, honest);
   std::vector<double> losses, accuracies;
   const bool recorded = !setup.workload->spec().evaluates && !totals.evaluations.empty();
-  for (const train::Evaluation& evaluation :
-       recorded ? values_of(totals.evaluations, all, honest) : setup.workload->evaluate(rows)) {
+  for (const train::Evaluation& evaluation : recorded ? values_of(totals.evaluations, all, honest)
+                                                      : setup.workload->evaluate(rows, honest)) {
     losses.push_back(evaluation.loss);
     accuracies.push_back(evaluation.accuracy);
   }
-  const NetworkMetrics metrics = network_metrics(setup, rows);
+  const NetworkMetrics metrics = network_metrics(setup, rows, honest.front());
 
   Json summary;
   summary["schema"] = 1;

@@ -102,7 +102,8 @@ class NativeWorkload final : public Workload {
   PrivacyAccount* privacy_account() override { return account_ ? &*account_ : nullptr; }
   SecretPairs* secret_pairs() override { return pairs_.get(); }
 
-  std::vector<train::Evaluation> evaluate(const RowViews& rows) override {
+  std::vector<train::Evaluation> evaluate(const RowViews& rows,
+                                          std::span<const int> /*nodes*/) override {
     return evaluate_with(*learner_, rows);
   }
   std::vector<double> backdoor_success(const RowViews& rows) override {

@@ -23,7 +23,8 @@ class UntrainedWorkload final : public Workload {
     for (float& value : row) value = static_cast<float>(random.next_normal());
   }
   gossip::Trainer* trainer() override { return nullptr; }
-  std::vector<train::Evaluation> evaluate(const RowViews& rows) override {
+  std::vector<train::Evaluation> evaluate(const RowViews& rows,
+                                          std::span<const int> /*nodes*/) override {
     constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
     return std::vector<train::Evaluation>(rows.size(), {kUnknown, kUnknown});
   }

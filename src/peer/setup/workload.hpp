@@ -68,8 +68,11 @@ class Workload {
   virtual void initialise(int node, std::span<float> row) const = 0;
   /// Null where nothing is trained. Lives as long as the workload.
   virtual gossip::Trainer* trainer() = 0;
-  /// Test loss and accuracy of rows in host memory; NaN where they are not measured.
-  virtual std::vector<train::Evaluation> evaluate(const RowViews& rows) = 0;
+  /// Test loss and accuracy of rows in host memory; NaN where they are not measured. `nodes`: the
+  /// node of each row, of this process; for a mean of several, one of them. A program may keep more
+  /// of a node's model than its row.
+  virtual std::vector<train::Evaluation> evaluate(const RowViews& rows,
+                                                  std::span<const int> nodes) = 0;
   /// For each row, in host memory: the part of the test samples of other classes that it assigns to
   /// the backdoor's target class if they have the trigger. Empty in a run without a backdoor.
   virtual std::vector<double> backdoor_success(const RowViews& /*rows*/) { return {}; }

@@ -54,8 +54,9 @@ struct CountingWorkload final : Workload {
   const WorkloadSpec& spec() const override { return real->spec(); }
   void initialise(int node, std::span<float> row) const override { real->initialise(node, row); }
   gossip::Trainer* trainer() override { return &counting; }
-  std::vector<train::Evaluation> evaluate(const RowViews& rows) override {
-    return real->evaluate(rows);
+  std::vector<train::Evaluation> evaluate(const RowViews& rows,
+                                          std::span<const int> nodes) override {
+    return real->evaluate(rows, nodes);
   }
   LossSum loss_sum(int peer) const override { return real->loss_sum(peer); }
   void set_loss_sum(int peer, const LossSum& losses, const float* x) override {
