@@ -42,7 +42,7 @@ def parser() -> Parser:
     commands = made.add_subparsers(dest="command", required=True, parser_class=Parser)
     for name in ("run", "peer", "predict"):
         command = commands.add_parser(name, add_help=False, allow_abbrev=False)
-        command.add_argument("config")
+        command.add_argument("config", nargs="?", default="")  # none: the defaults
         command.add_argument("--set", action="append", default=[])
         command.add_argument("--out")
         if name != "predict":

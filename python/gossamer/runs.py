@@ -9,6 +9,7 @@ from typing import Any, TypedDict
 
 from gossamer import _core
 from gossamer.initial import initial_hash, with_remedy
+from gossamer.task_file import OWN_KEYS
 from gossamer.trainer import ArrayHandler, RequestHandler, Tensors, Trainer
 
 logger = logging.getLogger("gossamer")
@@ -46,7 +47,7 @@ def run(
 
     config    the TOML file of the run, with model.kind = "external"
     task      a gossamer.Trainer, or a gossamer.torch.Task
-    settings  overrides of the file: {"run.rounds": 20} or ["run.rounds=20"]
+    settings  overrides of the file: {"run.rounds": 20} or ["run.rounds=20"]; a list is a value too
     out       run folder; default: local.out, or runs/<run id>
     resume    "auto" continues the run of the folder at its newest checkpoint (checkpoint.every); or
               a folder of checkpoints, or the .json file of one
@@ -81,6 +82,8 @@ def peer(
     leave; the others continue if the algorithm tolerates it.
     """
     handler = handler_of(task)
+    if not isinstance(settings, str | Mapping):
+        settings = list(settings)  # it is read twice
     found = find_ids(ids, handler, config, settings)
     background = start(handler, config, settings, out, ids=found, resume=resume)
     drive(background, handler)
@@ -166,7 +169,7 @@ def arguments(
     shows_progress: bool,
 ) -> RunArguments:
     overrides = overrides_for(handler, config, settings, out)
-    sections = json.loads(_core.configuration(os.fspath(config), overrides=overrides))
+    sections = read_sections(config, overrides, settings)
     handler.begin(starts_alike=sections["run"]["init"] == "same")
     handler.choose_evaluation(sections["data"]["evaluate"], sections["data"]["validation"])
     shards = shards_of(handler, int(sections["run"]["peers"]), ids)
@@ -224,9 +227,34 @@ def configuration(
 
     Raises gossamer.Error, with the place and what is possible there.
     """
-    return dict(
-        json.loads(_core.configuration(os.fspath(config), overrides=overrides_of(settings)))
-    )
+    return read_sections(config, overrides_of(settings), settings)
+
+
+def read_sections(
+    config: str | os.PathLike[str], overrides: list[str], settings: Settings
+) -> dict[str, dict[str, Any]]:
+    """The checked configuration with these overrides, among which `settings` are."""
+    sections = dict(json.loads(_core.configuration(os.fspath(config), overrides=overrides)))
+    if isinstance(settings, Mapping) and sections["model"]["kind"] == "external":
+        check_task_settings(settings, sections["model"])
+    return sections
+
+
+def check_task_settings(settings: Mapping[str, Any], model: Mapping[str, Any]) -> None:
+    """Texts and lists of a task have the values that were given.
+
+    Only the file declares the types of a task's keys; of others the runtime reads the text.
+    """
+    for key, value in settings.items():
+        section, _, name = key.partition(".")
+        if section != "model" or name in OWN_KEYS or not isinstance(value, str | list | tuple):
+            continue
+        given = value if isinstance(value, str) else list(value)
+        if (found := model.get(name)) != given:
+            raise _core.Error(
+                f"{key}: settings are read as --set reads them, and {given!r} would become "
+                f"{found!r}; write {key} in the configuration file, which gives it a type"
+            )
 
 
 def overrides_of(settings: Settings) -> list[str]:
@@ -236,15 +264,30 @@ def overrides_of(settings: Settings) -> list[str]:
         )
     if not isinstance(settings, Mapping):
         return list(settings)
-    return [f"{key}={setting_text(value)}" for key, value in settings.items()]
+    return [f"{key}={setting_text(key, value)}" for key, value in settings.items()]
 
 
-def setting_text(value: Any) -> str:
+def setting_text(key: str, value: Any) -> str:
+    if value is None:
+        raise _core.Error(f"{key}: None is no value; leave the key out for its default")
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, list | tuple):
-        return ",".join(str(item) for item in value)
+        return f"[{', '.join(item_text(key, item) for item in value)}]"
     return str(value)
+
+
+def item_text(key: str, item: Any) -> str:
+    """An item of a list. Quotes keep its commas; a quotation mark itself has no escape."""
+    text = setting_text(key, item)
+    if isinstance(item, int):
+        return text
+    if '"' in text:
+        raise _core.Error(
+            f"{key}: the item {item!r} has a quotation mark, which only the configuration file can "
+            "give; write the list there"
+        )
+    return f'"{text}"'
 
 
 def drive(background: _core.BackgroundRun, handler: RequestHandler) -> None:

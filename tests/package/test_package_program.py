@@ -13,6 +13,7 @@ from conftest import Configure
 from gossamer.task_file import load_task
 from network_test_util import wait_until
 from process_test_util import PROGRAMS
+from tasks import NumpySoftmax
 
 DIVERGED, INTERRUPTED = 8, 130  # exit codes
 
@@ -84,6 +85,18 @@ def test_processes_end_with_the_bits_of_a_simulation(config: Path, tmp_path: Pat
     expected = json.loads(simulated.stdout)
     assert summary["final_hash"] == expected["final_hash"]
     assert summary["final"]["test_loss"] == expected["final"]["test_loss"]
+
+
+def test_a_task_runs_without_a_configuration_file(tmp_path: Path) -> None:
+    settings = ["model.kind=external", f"model.file={PROGRAMS / 'numpy_task.py'}", "run.peers=4"]
+    options = [text for each in settings for text in ("--set", each)]
+    done = gossamer_program(
+        "run", *options, "--set", "run.rounds=2", "--out", tmp_path / "out", "-q"
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    summary = json.loads((tmp_path / "out" / "summary.json").read_text(encoding="utf-8"))
+    assert summary["config"]["run"]["rounds"] == 2
+    assert gossamer_program("predict", *options).returncode == 0
 
 
 def test_check_runs_nothing(config: Path, tmp_path: Path) -> None:
@@ -213,6 +226,55 @@ def test_errors_have_exit_codes(config: Path) -> None:
         gossamer.configuration(config, settings={"run.peers": 0})
     assert invalid.value.exit_code == 2
     assert np.isclose(gossamer.configuration(config)["net"]["join_timeout"], 60)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("run.participants", ["0,2", "5: 0-3"]),
+        ("net.seeds", ["10.0.0.1:7000"]),
+        ("net.seeds", []),
+        ("topology.weights", "metropolis"),
+        ("model.layers", [5, 6]),
+        ("model.layers", []),
+        ("model.names", ["a, b", " c ", ""]),
+        ("model.name", "3"),
+        ("model.other", "true enough"),
+        ("model.number", 3),
+        ("model.flag", True),
+    ],
+    ids=str,
+)
+def test_settings_have_the_values_that_were_given(
+    configure: Configure, key: str, value: object
+) -> None:
+    config = configure(8, 10)
+    model = 'kind = "external"\nlayers = [1]\nnames = ["x"]\nname = "x"'
+    text = config.read_text(encoding="utf-8").replace('kind = "external"', model)
+    config.write_text(text, encoding="utf-8")
+    section, name = key.split(".")
+    for given in (value, tuple(value)) if isinstance(value, list) else (value,):
+        assert gossamer.configuration(config, settings={key: given})[section][name] == value
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"model.name": None}, "model.name: None is no value; leave the key out"),
+        ({"net.seeds": ["a:1", None]}, "net.seeds: None is no value"),
+        ({"net.seeds": ['a"b']}, "net.seeds: the item 'a\"b' has a quotation mark, which only the"),
+        ({"model.name": "3"}, "model.name: .* '3' would become 3; write model.name in the conf"),
+        ({"model.layers": [5, 6]}, r"model.layers: .* \[5, 6\] would become '\[5, 6\]'; write "),
+    ],
+    ids=str,
+)
+def test_a_setting_that_would_become_another_value_is_refused(
+    configure: Configure, settings: dict[str, object], message: str
+) -> None:
+    with pytest.raises(gossamer.Error, match=message):
+        gossamer.configuration(configure(), settings=settings)
+    with pytest.raises(gossamer.Error, match=message):
+        gossamer.run(configure(), NumpySoftmax(), settings=settings)
 
 
 def test_the_table_of_a_run_is_exported_by_the_program(config: Path, tmp_path: Path) -> None:
