@@ -123,8 +123,9 @@ Result<theory::Quadratics> functions_of(const Setup& setup, const train::Shards&
 theory::RowMatrix initial_rows(const Setup& setup) {
   theory::RowMatrix start(setup.config.run.peers, static_cast<Eigen::Index>(setup.parameters));
   std::vector<float> row(setup.parameters);
+  const bool one_model = setup.algorithm->requirements().one_node;
   for (Eigen::Index i = 0; i < start.rows(); ++i) {
-    setup.workload->initialise(static_cast<int>(i), row);
+    setup.workload->initialise(one_model ? 0 : static_cast<int>(i), row);
     start.row(i) = Eigen::Map<const Eigen::RowVectorXf>(row.data(), start.cols()).cast<double>();
   }
   return start;

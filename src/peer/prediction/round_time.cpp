@@ -18,35 +18,48 @@ double bytes_of(const Setup& setup, std::uint64_t values, double messages) {
          (payload + std::ceil(payload / chunk) * static_cast<double>(gossip::kFrameOverheadBytes));
 }
 
-/// Duration of an exchange in which the busiest node sends and receives `most` values, in messages
-/// of `message` values.
-double seconds_of(const Setup& setup, const gossip::NodeVolume& most, std::uint64_t message) {
-  if (most.sent == 0 && most.received == 0) return 0;  // there is only one node
+struct ExchangeTime {
+  double seconds = 0;
+  double occupied = 0;  ///< as in RoundTime
+};
+
+/// Of an exchange in which the busiest node sends and receives `most` values, in messages of
+/// `message` values, `at_once` of them over each link.
+ExchangeTime time_of(const Setup& setup, const gossip::NodeVolume& most, std::uint64_t message,
+                     int at_once) {
+  if (most.sent == 0 && most.received == 0) return {};  // there is only one node
   const SimOptions& sim = setup.config.sim;
   const double parts = parts_side_by_side(setup);
   const auto seconds_at = [&](double mbit_s, std::uint64_t values) {
     const double messages = static_cast<double>(values) / static_cast<double>(message);
     return mbit_s > 0 ? 8 * bytes_of(setup, message, messages) / (mbit_s * 1e6 * parts) : 0;
   };
-  // All messages but the last go through the shared up- and downlinks one after another; the last
-  // one is limited by the slowest of the capacities.
-  const double before =
-      std::max(seconds_at(sim.uplink_mbit_s, most.sent - std::min(most.sent, message)),
-               seconds_at(sim.downlink_mbit_s, most.received - std::min(most.received, message)));
-  double last = 0;
+  double slowest = 0;  // for one message
   for (const double mbit_s : {sim.bandwidth_mbit_s, sim.uplink_mbit_s, sim.downlink_mbit_s})
-    last = std::max(last, seconds_at(mbit_s, message));
-  return sim.latency_ms / 1e3 + before + last;
+    slowest = std::max(slowest, seconds_at(mbit_s, message));
+  // Messages leave through the uplink one after another, the first one to each neighbour before the
+  // second ones. What is sent to one neighbour at once shares its link.
+  const auto wait = [&](std::uint64_t sent) {
+    return seconds_at(sim.uplink_mbit_s, sent - std::min(sent, message));
+  };
+  const auto rows = static_cast<std::uint64_t>(at_once);
+  const double on_link = seconds_at(sim.bandwidth_mbit_s, rows * message),
+               received = seconds_at(sim.downlink_mbit_s, most.received),
+               sent = std::max(wait(most.sent) + slowest, wait(most.sent / rows) + on_link);
+  // The downlink begins with the first byte that arrives.
+  return {sim.latency_ms / 1e3 + std::max(sent, received),
+          std::max({seconds_at(sim.uplink_mbit_s, most.sent), on_link, received})};
 }
 
-double seconds_of(const Setup& setup, const gossip::ExchangeVolume& volume) {
+ExchangeTime time_of(const Setup& setup, const gossip::ExchangeVolume& volume) {
   gossip::NodeVolume most;
   for (int i = 0; i < setup.nodes(); ++i) {
     const gossip::NodeVolume own = volume.of(i);
     most = {std::max(most.sent, own.sent), std::max(most.received, own.received)};
   }
-  return seconds_of(setup, most, volume.message) +
-         seconds_of(setup, {volume.last, volume.last}, volume.message);
+  const ExchangeTime all = time_of(setup, most, volume.message, volume.at_once),
+                     last = time_of(setup, {volume.last, volume.last}, volume.message, 1);
+  return {all.seconds + last.seconds, all.occupied + last.occupied};
 }
 
 /// The number of local steps in a round, if it is the same for all peers.
@@ -79,9 +92,12 @@ std::optional<RoundTime> round_time(const Setup& setup) {
   for (gossip::Round t = 0; t < rounds; ++t) {
     const auto w = setup.schedule->at(t);
     for (const gossip::ExchangeVolume& volume :
-         setup.algorithm->communication(*setup.schedule, *w, setup.parameters))
+         setup.algorithm->communication(*setup.schedule, *w, setup.parameters)) {
+      const ExchangeTime exchange = time_of(setup, volume);
       (volume.beside_training ? time.overlapped : time.exposed) +=
-          seconds_of(setup, volume) / static_cast<double>(rounds);
+          exchange.seconds / static_cast<double>(rounds);
+      if (volume.beside_training) time.occupied += exchange.occupied / static_cast<double>(rounds);
+    }
   }
   return time;
 }

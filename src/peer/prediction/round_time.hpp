@@ -15,7 +15,11 @@ struct RoundTime {
   double training = 0;
   double overlapped = 0;  ///< exchanges that take place while gradients are computed
   double exposed = 0;     ///< exchanges that do not overlap with training
-  double seconds() const { return std::max(training, overlapped) + exposed; }
+  /// For which overlapped exchanges occupy the busiest uplink, link or downlink.
+  double occupied = 0;
+  /// An exposed exchange begins when training is over and what overlaps with it was sent, which
+  /// need not have arrived.
+  double seconds() const { return std::max(overlapped, std::max(training, occupied) + exposed); }
 };
 
 /// Nothing if no node waits for all others (policies other than sync, async_server), if the numbers
