@@ -60,7 +60,8 @@ FAKE_RUN = """
         mix_seconds: each(() => round / 90), state: each((id) => (id === 3 ? "lost" : "training")),
       },
       rounds: {
-        round: rounds, nodes: rounds.map(() => peers), seconds: rounds.map((r) => r / 10),
+        round: rounds, nodes: rounds.map(() => peers), due: rounds.map(() => peers),
+        seconds: rounds.map((r) => r / 10),
         bytes_sent: rounds.map((r) => 5200 * r * peers),
         train_loss: curve((x) => 2 * x + 0.1), train_loss_min: curve((x) => 1.8 * x + 0.1),
         train_loss_max: curve((x) => 2.2 * x + 0.2), test_loss: curve((x) => 2.1 * x + 0.2),

@@ -54,8 +54,9 @@ struct Spread {
 struct RoundFigures {
   std::uint64_t changed = 0;
   std::uint64_t round = 0;
-  int nodes = 0;                                ///< honest peers that have recorded the round
-  double seconds = 0;                           ///< the largest of the peers'
+  int nodes = 0;       ///< honest peers that have recorded the round
+  int due = 0;         ///< honest peers that take part in it, of those whose records the view has
+  double seconds = 0;  ///< the largest of the peers'
   std::uint64_t bytes_sent = 0;                 ///< by all peers since the start
   Spread train_loss, test_loss, test_accuracy;  ///< of the honest peers
   double consensus_distance = kNotKnown, averaged_loss = kNotKnown, averaged_accuracy = kNotKnown;

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <map>
+#include <optional>
 
 #include "base/result.hpp"
 #include "peer/log/run_files.hpp"
@@ -27,16 +28,21 @@ class LogFollower {
  private:
   struct Followed {
     LogReader reader;
-    bool begun = false;  ///< the view has its header
+    bool begun = false;    ///< the view has its header
+    bool skipped = false;  ///< of another part of the model
   };
 
   Status update_once();
+  void begin(Followed& log, Status& fits);
+  void read_anew();
   /// Adds the next part of a log. Returns whether more may follow.
   Result<bool> add(Followed& log);
 
   std::filesystem::path folder_;
   RunView& view_;
   std::map<std::filesystem::path, Followed> logs_;
+  /// Each worker of a replica logs the figures of the replica: those of one part are the network's.
+  std::optional<int> part_;
 };
 
 }  // namespace gossamer::peer

@@ -47,6 +47,19 @@ void RoundHistory::add_sketch(Round& round, int peer, const std::vector<double>&
     take_sketches(oldest->second);
 }
 
+ConsensusDistance RoundHistory::take_estimate(Round& round, const std::vector<int>& honest) {
+  std::vector<bool> has_sketch;
+  for (const int peer : honest) has_sketch.push_back(round.sketches.contains(peer));
+  ConsensusDistance estimate = estimated_consensus_distance(take_sketches(round));
+  std::vector<double> by_peer(honest.size(), kNotKnown);
+  auto next = estimate.by_peer.begin();
+  for (std::size_t k = 0; k < honest.size() && next != estimate.by_peer.end(); ++k)
+    if (has_sketch[k]) by_peer[k] = *next++;
+  estimate.by_peer = std::move(by_peer);
+  return estimate;
+}
+
+/// In the order of their peers.
 std::vector<std::vector<double>> RoundHistory::take_sketches(Round& round) {
   std::vector<std::vector<double>> taken;
   for (const auto& [unused, sketch] : round.sketches) {

@@ -7,6 +7,7 @@
 #include <map>
 #include <vector>
 
+#include "peer/log/metrics.hpp"
 #include "peer/watch/figures.hpp"
 
 namespace gossamer::peer {
@@ -45,8 +46,9 @@ class RoundHistory {
 
   /// Keeps a peer's sketch with its round, where it has no other length than those before.
   void add_sketch(Round& round, int peer, const std::vector<double>& sketch);
-  /// Takes the sketches of a round away, in the order of their peers.
-  std::vector<std::vector<double>> take_sketches(Round& round);
+  /// The consensus distance of the peers whose sketches the round has, which are dropped. In
+  /// `by_peer` each of the `honest` peers has a place, and NaN if it has no sketch.
+  ConsensusDistance take_estimate(Round& round, const std::vector<int>& honest);
 
  private:
   bool fits(std::uint64_t round) const {
@@ -54,6 +56,7 @@ class RoundHistory {
   }
   void erase(std::map<std::uint64_t, Round>::iterator round);
   void thin_out();
+  std::vector<std::vector<double>> take_sketches(Round& round);
 
   std::size_t peers_ = 1;
   std::uint64_t every_ = 1, stride_ = 1;

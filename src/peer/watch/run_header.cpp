@@ -87,4 +87,14 @@ topology::Participants participants_of(const Json& header, int peers) {
   return read.ok() ? read.value() : all;
 }
 
+void add_change(topology::Participants& participants, topology::ParticipantChange change) {
+  const auto known = participants.changes();
+  std::vector<topology::ParticipantChange> changes(known.begin() + 1, known.end());
+  const auto place =
+      std::ranges::lower_bound(changes, change.first, {}, &topology::ParticipantChange::first);
+  if (place != changes.end() && place->first == change.first) *place = std::move(change);
+  else changes.insert(place, std::move(change));
+  participants.set_changes(changes);
+}
+
 }  // namespace gossamer::peer

@@ -31,4 +31,7 @@ std::uint64_t logged_multiple_of(const Json& header);
 /// sound, or longer than the page can use.
 topology::Participants participants_of(const Json& header, int peers);
 
+/// Adds a change to those of an open run, in place of one from the same round.
+void add_change(topology::Participants& participants, topology::ParticipantChange change);
+
 }  // namespace gossamer::peer

@@ -13,18 +13,10 @@
 
 namespace gossamer::peer {
 
-namespace {
-
-EventHistory::Order event_order(const RunViewOptions& options) {
-  return options.hears_others ? EventHistory::Order::of_arrival : EventHistory::Order::of_seconds;
-}
-
-}  // namespace
-
 RunView::RunView(RunViewOptions options)
     : options_(std::move(options)),
       predicted_(std::make_shared<const Json>(options_.predicted)),
-      events_(event_order(options_)) {
+      events_(options_.order()) {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   const auto microseconds = std::chrono::duration_cast<std::chrono::microseconds>(now).count();
   version_ = began_ = static_cast<std::uint64_t>(std::max<std::int64_t>(1, microseconds));
@@ -39,7 +31,7 @@ void RunView::reset() {
   present_.round = 0;
   rounds_ = {};
   links_ = {};
-  events_ = EventHistory(event_order(options_));
+  events_ = EventHistory(options_.order());
   running_.clear();
 }
 
@@ -150,23 +142,33 @@ void RunView::set_traffic(int peer, const Json& sent) {
   if (peer < peers_) links_.set_sent(peer, sent, ++version_);
 }
 
+int RunView::due_in(std::uint64_t round) const {
+  const auto& served = options_.served_by;
+  return static_cast<int>(std::ranges::count_if(honest_, [&](int peer) {
+    const bool has_records =
+        options_.hears_others || !served || std::ranges::binary_search(*served, peer);
+    return has_records && present_.participants.counts_after(peer, round);
+  }));
+}
+
 void RunView::add_sketch(RoundHistory::Round& kept, const std::string& text, int peer) {
   const std::vector<double> values = decode_sketch(text);
   const auto counts = [this, round = kept.figures.round](int each) {
     return present_.participants.counts_after(each, round);
   };
-  if (values.empty() || !counts(peer)) return;
-  if (kept.sketches.empty())
-    kept.due = static_cast<std::size_t>(std::ranges::count_if(honest_, counts));
+  const bool is_late = !std::isnan(kept.figures.consensus_distance);  // of a peer that was lost
+  if (values.empty() || is_late || !counts(peer)) return;
+  if (kept.sketches.empty()) kept.due = static_cast<std::size_t>(due_in(kept.figures.round));
   rounds_.add_sketch(kept, peer, values);
-  if (kept.sketches.size() < kept.due) return;
-  const ConsensusDistance estimate = estimated_consensus_distance(rounds_.take_sketches(kept));
+  const auto may_never_come = [&](int each) {
+    return nodes_[static_cast<std::size_t>(each)].state == NodeStatus::lost && counts(each) &&
+           !kept.sketches.contains(each);
+  };
+  const auto lost = links_.any_lost() ? std::ranges::count_if(honest_, may_never_come) : 0;
+  if (kept.sketches.size() + static_cast<std::size_t>(lost) < kept.due) return;
+  const ConsensusDistance estimate = rounds_.take_estimate(kept, honest_);
   kept.figures.consensus_distance = estimate.all;
-  std::vector<double> distances(honest_.size(), kNotKnown);
-  auto next = estimate.by_peer.begin();
-  for (std::size_t k = 0; k < honest_.size() && next != estimate.by_peer.end(); ++k)
-    if (counts(honest_[k])) distances[k] = *next++;
-  set_distances(kept, distances);
+  set_distances(kept, estimate.by_peer);
 }
 
 void RunView::set_distances(RoundHistory::Round& kept, const std::vector<double>& distances) {
@@ -223,13 +225,7 @@ void RunView::set_participants(const Json& record) {
   const auto ids = parse_ids(record["participants"].get<std::string>(), "participants");
   if (!present_.participants.is_open() || !ids.ok() || ids->back() >= peers_) return;
   const std::uint64_t first = count(record, "round");
-  const auto known = present_.participants.changes();
-  std::vector<topology::ParticipantChange> changes(known.begin() + 1, known.end());
-  const auto place =
-      std::ranges::lower_bound(changes, first, {}, &topology::ParticipantChange::first);
-  if (place != changes.end() && place->first == first) place->peers = *ids;
-  else changes.insert(place, {first, *ids});
-  present_.participants.set_changes(changes);
+  add_change(present_.participants, {first, *ids});
   update_absences(std::max(present_.round, first));
   const Json& edges = record["topology"]["edge_list"];
   if (present_.participants.changes().back().first > first || !run_->contains("topology")) return;
@@ -337,9 +333,11 @@ void RunView::add_end(const Json& record, const std::vector<int>& hosted) {
   const auto message = record["message"].get<std::string>();
   for (const int node : hosted) {
     NodeFigures& figures = nodes_.at(static_cast<std::size_t>(node));
-    figures.state = reason == "finished" ? NodeStatus::finished
-                    : reason == kLeft    ? NodeStatus::absent
-                                         : NodeStatus::stopped;
+    // A process finishes the run also after the last round of a peer of its own.
+    const bool is_absent = figures.state == NodeStatus::absent && reason == "finished";
+    figures.state = is_absent || reason == kLeft ? NodeStatus::absent
+                    : reason == "finished"       ? NodeStatus::finished
+                                                 : NodeStatus::stopped;
     figures.changed = version_;
     running_.erase(node);
   }
@@ -372,7 +370,10 @@ ViewSnapshot RunView::after(std::uint64_t version) const {
   for (std::size_t node = 0; node < nodes_.size(); ++node)
     if (is_new(nodes_[node])) snapshot.nodes.emplace_back(static_cast<int>(node), nodes_[node]);
   for (const auto& [unused, kept] : rounds_.kept())
-    if (is_new(kept.figures)) snapshot.rounds.push_back(kept.figures);
+    if (is_new(kept.figures)) {
+      snapshot.rounds.push_back(kept.figures);
+      snapshot.rounds.back().due = due_in(kept.figures.round);
+    }
   // In an open run every peer has a link to every other one, and few of them are on the graph.
   for (const auto& [link, figures] : links_.figures())
     if (is_new(figures) && links_.may_be_edge(link)) snapshot.links.emplace_back(link, figures);

@@ -46,6 +46,10 @@ struct RunViewOptions {
   /// Of a process that does not host all nodes: newest records of others come from neighbours.
   bool hears_others = false;
   Json predicted = {};  ///< the field of that name of /state, or null
+  /// Clocks of several machines do not agree.
+  EventHistory::Order order() const {
+    return hears_others ? EventHistory::Order::of_arrival : EventHistory::Order::of_seconds;
+  }
 };
 
 /// Thread: any.
@@ -86,6 +90,7 @@ class RunView {
   void set_participants(const Json& record);
   void update_absences(std::uint64_t round);
   void add_end(const Json& record, const std::vector<int>& hosted);
+  int due_in(std::uint64_t round) const;
   void add_sketch(RoundHistory::Round& kept, const std::string& text, int peer);
   void set_distances(RoundHistory::Round& kept, const std::vector<double>& distances);
   bool is_link(int a, int b) const;

@@ -95,6 +95,7 @@ void append_rounds(std::string& text, const std::vector<RoundFigures>& rounds) {
   };
   field("round", &RoundFigures::round);
   field("nodes", &RoundFigures::nodes);
+  field("due", &RoundFigures::due);
   field("seconds", &RoundFigures::seconds);
   field("bytes_sent", &RoundFigures::bytes_sent);
   spread("train_loss", &RoundFigures::train_loss);

@@ -63,6 +63,35 @@ TEST_CASE("The consensus distance of a round is of the peers that take part in i
   CHECK(distance_of(1).consensus_distance == doctest::Approx(0));
 }
 
+TEST_CASE("A peer that has left a planned run stays absent when its process finishes") {
+  RunView view;
+  Json header = header_of(3, {0, 1, 2});
+  header["config"]["run"]["participants"] = {"0-2", "5: 0,1"};
+  REQUIRE(view.begin(header).ok());
+  for (const int round : {4, 6})
+    for (const int peer : {0, 1}) view.add(round_of(peer, round, 1), {0, 1, 2});
+  view.add(end_of("finished"), {0, 1, 2});
+  CHECK(node_of(view, 2).state == NodeStatus::absent);
+  CHECK(node_of(view, 0).state == NodeStatus::finished);
+}
+
+TEST_CASE("A round says how many honest peers take part in it, of those whose records are here") {
+  const auto due = [](RunViewOptions options) {
+    RunView view(std::move(options));
+    Json header = header_of(5, {0, 1});
+    header["config"]["run"]["participants"] = {"0,2", "5: 0-4"};
+    header["config"]["attack"]["peers"] = {4};
+    REQUIRE(view.begin(header).ok());
+    view.add(round_of(0, 4, 1), {0, 1});
+    view.add(round_of(0, 6, 1), {0, 1});
+    const ViewSnapshot all = view.after(0);
+    return std::vector<int>{all.rounds.at(0).due, all.rounds.at(1).due};
+  };
+  CHECK(due({}) == std::vector<int>{2, 4});
+  CHECK(due({.served_by = std::vector<int>{0, 1}}) == std::vector<int>{1, 2});
+  CHECK(due({.served_by = std::vector<int>{0, 1}, .hears_others = true}) == std::vector<int>{2, 4});
+}
+
 TEST_CASE("Participants in the header of a hostile log are ignored where they are not sound") {
   for (const Json& hostile : {Json(7), Json("0-3"), Json::array({1, 2}), Json::array({"0-9"}),
                               Json::array({"x"}), Json(std::vector<std::string>(4'000'000, "0"))}) {

@@ -232,6 +232,27 @@ TEST_CASE("The distances of peers in several processes are estimated from their 
   CHECK(view.after(0).rounds.front().consensus_distance == doctest::Approx(std::sqrt(3.0)));
 }
 
+TEST_CASE("The distances go on without a lost peer, which then has none") {
+  RunView view;
+  for (const int peer : kAll) REQUIRE(view.begin(header_of(4, {peer})).ok());
+  const auto add = [&](int peer, int round, double value) {
+    Json record = round_of(peer, round, 1);
+    record["sketch"] = encode_sketch(std::vector<double>{value});
+    view.add(record, {peer});
+  };
+  for (const int peer : kAll) add(peer, 2, peer);
+  for (const int neighbour : {1, 3}) view.add(link_of(neighbour, 2, true), {neighbour});
+  REQUIRE(node_of(view, 2).state == NodeStatus::lost);
+  for (const int peer : {0, 1, 3}) add(peer, 4, peer == 3 ? 3 : 0);
+  const auto distance = [&] { return view.after(0).rounds.back().consensus_distance; };
+  CHECK(distance() == doctest::Approx(std::sqrt(2.0)));
+  CHECK(node_of(view, 3).distance == 2);
+  CHECK(node_of(view, 1).distance == 1);
+  CHECK(std::isnan(node_of(view, 2).distance));
+  add(2, 4, 100);  // it comes too late
+  CHECK(distance() == doctest::Approx(std::sqrt(2.0)));
+}
+
 TEST_CASE("A peer whose log is ahead keeps the distance of the newest whole round") {
   RunView view;
   for (const int peer : kAll) REQUIRE(view.begin(header_of(4, {peer})).ok());

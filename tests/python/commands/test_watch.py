@@ -299,3 +299,18 @@ def test_another_site_cannot_read_the_page(folder: Path, watch: Watch) -> None:
     with pytest.raises(urllib.error.HTTPError) as refused:
         urllib.request.urlopen(request, timeout=DEADLINE)
     assert refused.value.code == 403
+
+
+def test_the_logs_of_workers_are_those_of_one_run(network: NetworkFactory, watch: Watch) -> None:
+    """Each worker logs the figures of its replica."""
+    net = network(2, "model.kind=mlp", "model.hidden=[8]", "split.layers=2", "run.rounds=4")
+    for worker in ("0.0", "0.1", "1.0", "1.1"):
+        net.start(worker)
+    assert net.wait() == [0] * 4, [each.stderr for each in net.processes]
+    for folder in (net.out, net.out / "part1of2"):
+        state = json_of(url_of(watch(folder)) + "state")
+        assert state["end"]["reason"] == "finished"
+        assert state["nodes"]["state"] == ["finished"] * 2
+        assert all(nodes == due == 2 for nodes, due in zip(
+            state["rounds"]["nodes"], state["rounds"]["due"], strict=True
+        ))  # fmt: skip

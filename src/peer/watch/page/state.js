@@ -170,10 +170,10 @@ export class RunState {
    */
   shownRounds() {
     const hears = this.run?.hears_others ?? false;
-    const few = 0.5 * ((hears ? null : this.run?.served_by?.length) ?? this.peers);
-    if (hears) return this.rounds.filter(({ nodes }) => nodes >= few);
+    const hasFew = ({ nodes, due }) => nodes < 0.5 * due;
+    if (hears) return this.rounds.filter((figures) => !hasFew(figures));
     let end = this.rounds.length;
-    while (end > 1 && this.rounds[end - 1].nodes < few && !this.end) --end;
+    while (end > 1 && hasFew(this.rounds[end - 1]) && !this.end) --end;
     return this.rounds.slice(0, end);
   }
 
