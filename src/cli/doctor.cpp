@@ -123,7 +123,7 @@ Result<int> execute(const DoctorCommand& command) {
   Json json = inspect(discovery, choice.device->description(), choice.note);
   if (!command.as_json) print(json, discovery);
   int exit_code = 0;
-  if (!command.config.path.empty()) {
+  if (!command.config.path.empty() || !command.config.overrides.empty() || !command.id.empty()) {
     GOSSAMER_TRY(exit_code, examine(command, json));
   }
   if (command.as_json) fmt::print("{}\n", text_of(json, 2));
@@ -136,7 +136,8 @@ void add_doctor(CLI::App& app, int& exit_code) {
   auto command = std::make_shared<DoctorCommand>();
   CLI::App* doctor = app.add_subcommand(
       "doctor",
-      "show the devices of this machine; with a configuration, check what its network needs: "
+      "show the devices of this machine; with a configuration, --set, --id or --key, check what "
+      "its network needs: "
       "names, ports, firewalls, keys, clock, memory");
   doctor->add_option("config", command->config.path, "TOML file of the network");
   doctor

@@ -15,6 +15,7 @@
 #include "net/listening.hpp"
 #include "net/network.hpp"
 #include "net/startup/address_probe.hpp"
+#include "net/startup/rendezvous.hpp"
 #include "peer/config/members_file.hpp"
 #include "peer/doctor/available_memory.hpp"
 #include "peer/replica/replica_links.hpp"
@@ -25,6 +26,7 @@
 #include "peer/setup/memory_check.hpp"
 #include "peer/setup/setup.hpp"
 #include "peer/setup/untrained_workload.hpp"
+#include "peer/watch/run_page.hpp"
 
 namespace gossamer::peer {
 namespace {
@@ -180,9 +182,7 @@ class NetworkCheck {
     const bool of_program = config_.model.kind == kExternalModel;
     std::shared_ptr<Workload> external;
     if (of_program) external = make_recorded_workload({{"x", {1}, 0, 1}}, config_.run.seed);
-    const auto setup =
-        make_setup(config_, find_local_rank(hosted, config_.run.peers, config_.net, environment_),
-                   std::move(external), part);
+    const auto setup = make_network_setup(config_, hosted, environment_, std::move(external), part);
     if (!setup.ok()) {
       problem("configuration", setup.error());
       return;
@@ -193,6 +193,14 @@ class NetworkCheck {
     add(State::ok, "configuration",
         fmt::format("{}, {} parameters each", graph, setup->parameters));
     check_node_memory(*setup, hosted.size());
+    check_page(setup->config.net.http);
+  }
+
+  void check_page(const std::string& address) {
+    if (address.empty()) return;
+    const auto page = RunPage::serve("net.http", address);
+    if (page.ok()) add(State::ok, "page", (*page)->url());
+    else problem("page", page.error());
   }
 
   /// What the configuration asks of a program that is not here.
@@ -248,19 +256,29 @@ class NetworkCheck {
     const std::string& folder = config_.net.rendezvous;
     if (folder.empty()) return;
     std::error_code error;
-    if (std::filesystem::is_directory(folder, error))
-      add(State::ok, "rendezvous",
-          folder + " is a folder; addresses appear in it as processes start");
-    else
-      add(State::note, "rendezvous",
+    if (!std::filesystem::is_directory(folder, error))
+      return add(
+          State::note, "rendezvous",
           fmt::format("there is no folder {} yet; every machine must see the same one", folder));
+    add(State::ok, "rendezvous",
+        folder + " is a folder; addresses appear in it as processes start");
+    const net::Rendezvous place(folder, config_.run_id(), config_.shared_settings());
+    met_.resize(static_cast<std::size_t>(nodes_));
+    for (int node = 0; node < nodes_; ++node) {
+      if (const auto found = place.find(node); found.ok())
+        met_[static_cast<std::size_t>(node)] = to_string(*found);
+      else if (const std::string other = place.other_run(node); !other.empty())
+        add(State::note, name_of_(node), other + "; if its process runs, it waits in vain");
+    }
   }
 
   void check_others() {
     std::vector<net::ProbeRequest> requests;
     std::vector<std::string> names;
-    for (std::size_t node = 0; node < config_.net.peers.size(); ++node) {
-      const std::string& address = config_.net.peers[node];
+    const std::vector<std::string>& addresses = met_.empty() ? config_.net.peers : met_;
+    for (std::size_t node = 0; node < addresses.size(); ++node) {
+      const std::string& address = addresses[node];
+      if (address.empty()) continue;
       const bool own = std::ranges::find(ids_, static_cast<int>(node)) != ids_.end();
       const bool twice = std::ranges::find(requests, address, &net::ProbeRequest::address) !=
                          requests.end();  // another node of the same process
@@ -339,6 +357,7 @@ class NetworkCheck {
   int nodes_ = 0;
   std::vector<int> ids_;  ///< of this process; empty: it will claim one
   std::optional<net::Credentials> credentials_;
+  std::vector<std::string> met_;  ///< addresses in the rendezvous folder, by node; or empty
   std::string listening_;  ///< the address at which it would listen; empty: the port is taken
   std::vector<Finding> findings_;
   std::string port_subject_ = "port";

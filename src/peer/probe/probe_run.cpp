@@ -24,6 +24,11 @@ constexpr std::size_t kMostStepRuns = 1000;
 
 Status check_size(const Setup& setup, const std::vector<int>& hosted) {
   const int nodes = setup.nodes();
+  if (setup.config.run.open)
+    return invalid_error(fmt::format(
+        "run.open: a probe waits for all of its peers, and only some of run.peers = {} need exist: "
+        "set run.open = false, and run.peers to the number of processes that you start",
+        nodes));
   if (nodes > kMostProbed)
     return invalid_error(fmt::format(
         "run.peers: {} peers and servers would measure {} pairs, over as many connections; a probe "

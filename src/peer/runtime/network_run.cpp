@@ -20,8 +20,6 @@ namespace gossamer::peer {
 Status run_networked(const Setup& setup, const NetworkRunRequest& request) {
   GOSSAMER_TRY_STATUS(check_ids(setup.config, request.hosted));
   GOSSAMER_TRY_STATUS(check_addresses(setup));
-  if (setup.config.run.open && request.hosted.size() > 1)
-    return invalid_error("run.open: each process has one peer; give one id");
   GOSSAMER_TRY_STATUS(net::validate(setup.config.net, setup.nodes(), request.hosted));
   GOSSAMER_TRY(std::optional<net::Credentials> credentials,
                load_credentials(setup.config.net, request.hosted));

@@ -77,6 +77,8 @@ Status check_ids(const Config& config, const std::vector<int>& ids) {
           s == 0   ? ""
           : s == 1 ? fmt::format(", and {} for the server of '{}'", n, kind)
                    : fmt::format(", and {} to {} for the servers of '{}'", n, n + s - 1, kind)));
+  if (config.run.open && ids.size() > 1)
+    return invalid_error("run.open: each process has one peer; give one id");
   return {};
 }
 

@@ -21,7 +21,7 @@ Result<std::vector<int>> given_ids(const std::string& option, const std::string&
                                    const Environment& environment);
 
 /// Whether a process of the network may host these nodes. Errors (invalid): there is no such node;
-/// the algorithm runs in one process; as of gossip::make_algorithm.
+/// several in an open run; the algorithm runs in one process; as of gossip::make_algorithm.
 Status check_ids(const Config& config, const std::vector<int>& ids);
 
 /// The place of a process among those that a launcher started.

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from network_test_util import DEADLINE, ReservedPort
+from network_test_util import DEADLINE, ReservedPort, wait_until
 from test_keys import keygen
 
 PEERS = 3
@@ -231,3 +231,49 @@ def test_seeds_are_asked_where_there_is_no_list(site: Site) -> None:
     with socket.create_server(place):
         code, found = site.examine(0, "--set", "run.seed=1")
     assert code == 0 and found["seed"][0] == "ok"
+
+
+def test_what_gossamer_peer_would_refuse_is_a_problem(site: Site) -> None:
+    key = ("--key", str(site.folder / "0.key"))
+    with ReservedPort() as taken, socket.create_server(tuple_of(taken)):
+        code, found = site.examine(0, *key, "--set", f"net.http={taken}")
+    assert code == 7 and found["page"][0] == "problem"
+    assert f"net.http: cannot listen at {taken}" in found["page"][1]
+    waits = ("algorithm.kind=teleportation", "algorithm.active=2", "checkpoint.every=10")
+    code, found = site.examine(0, *key, *(o for each in waits for o in ("--set", each)))
+    assert code == 2 and "with 'teleportation' most peers wait" in found["configuration"][1]
+    opened = ("run.open=true", "run.participants=0-2", "topology.kind=ring")
+    command = [o for each in opened for o in ("--set", each)]
+    done = subprocess.run(
+        [site.program, "doctor", site.config, "--id", "0,1", "--json", *command],
+        capture_output=True, text=True, check=False, timeout=DEADLINE,
+    )  # fmt: skip
+    assert done.returncode == 2 and "run.open: each process has one peer" in done.stdout
+
+
+def test_processes_are_found_in_the_rendezvous_folder(site: Site) -> None:
+    folder = site.folder / "meet"
+    sets = ["--set", f"net.rendezvous={folder}", "--set", "run.peers=3", "--set", "local.threads=1"]
+
+    def examined() -> dict[str, tuple[str, str]]:
+        done = subprocess.run(
+            [site.program, "doctor", *sets, "--id", "0", "--json"],
+            capture_output=True, text=True, check=False, timeout=DEADLINE,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stdout
+        report = json.loads(done.stdout)["network"]
+        return {each["subject"]: (each["state"], each["text"]) for each in report}
+
+    assert examined()["rendezvous"][0] == "note"
+    out = ["--out", str(site.folder / "out"), "--quiet"]
+    with contextlib.ExitStack() as stack:
+        for peer, more in ((1, []), (2, ["--set", "run.seed=7"])):
+            command = [site.program, "peer", *sets, *more, "--id", str(peer), *out]
+            process = stack.enter_context(subprocess.Popen(command, stderr=subprocess.DEVNULL))
+            stack.callback(process.kill)
+        wait_until("both are there", lambda: len(list(folder.glob("peer-*.addr"))) == 2)
+        found = examined()
+    state, text = found["peer 1"]
+    assert state == "ok" and text.endswith(": a process listens there")
+    state, text = found["peer 2"]
+    assert state == "note" and "peer-2.addr belongs to another run: run.seed is 7 there" in text

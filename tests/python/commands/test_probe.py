@@ -149,6 +149,19 @@ def test_a_peer_that_ends_or_hangs_is_named(network: NetworkFactory, how: signal
         ((), "--id"),
         (("--id", "7"), "7"),
         (("--id", "0", "--set", "topology.kind=ring", "--set", "net.rendezvous="), "net."),
+        (
+            (
+                "--id",
+                "0",
+                "--set",
+                "run.open=true",
+                "--set",
+                'run.participants=["0,1"]',
+                "--set",
+                "topology.kind=ring",
+            ),
+            "run.open: a probe waits for all of its peers",
+        ),
     ],
 )
 def test_what_cannot_be_probed_is_refused(
