@@ -16,6 +16,7 @@ namespace gossamer::peer {
 struct LocalRank {
   int rank = 0;                  ///< from 0
   int processes = 1;             ///< processes on this machine; 0: unknown
+  bool of_launcher = false;      ///< `rank` is what a launcher says, and not a guess by the ids
   std::vector<int> hosted = {};  ///< nodes of this process, ascending, which uses at most one GPU
                                  ///< for each; empty: all nodes, and no limit
 };

@@ -50,7 +50,8 @@ LocalRank find_rank(const std::vector<int>& ids, int peers, const net::NetOption
   for (const Launcher& launcher : kLaunchers)
     if (const auto rank = read_count(environment, launcher.local_rank)) {
       result = {.rank = *rank,
-                .processes = read_count(environment, launcher.local_size).value_or(0)};
+                .processes = read_count(environment, launcher.local_size).value_or(0),
+                .of_launcher = true};
       break;
     }
   if (result.processes > 0) return result;

@@ -208,9 +208,10 @@ Result<Setup> make_setup(Config config, LocalRank local_rank, std::shared_ptr<Wo
 namespace {
 
 /// The pages of processes of one machine have ports of their own: the one of the configuration, and
-/// those after it.
+/// those after it. A launcher may give the rank, and not how many processes there are.
 Status part_pages(net::NetOptions& options, const LocalRank& local_rank) {
-  if (options.http.empty() || local_rank.processes < 2 || local_rank.rank == 0) return {};
+  const bool shares = local_rank.processes > 1 || local_rank.of_launcher;
+  if (options.http.empty() || !shares || local_rank.rank == 0) return {};
   auto address = net::parse_address(options.http);
   if (!address.ok() || address->port == 0) return {};  // an error is reported where it is used
   const int port = address->port + local_rank.rank;

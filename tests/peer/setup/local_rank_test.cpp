@@ -202,6 +202,9 @@ TEST_CASE("the pages of processes of one machine are served at ports of their ow
   const Variables second{{"LOCAL_RANK", "1"}, {"LOCAL_WORLD_SIZE", "4"}};
   CHECK(http_of("127.0.0.1:8080", second) == "127.0.0.1:8081");
   CHECK(http_of("127.0.0.1:8080", {}) == "127.0.0.1:8080");
+  // Slurm says how many there are with --ntasks-per-node alone.
+  CHECK(http_of("127.0.0.1:8080", {{"SLURM_PROCID", "5"}, {"SLURM_LOCALID", "2"}}) ==
+        "127.0.0.1:8082");
   CHECK(http_of("127.0.0.1:0", second) == "127.0.0.1:0");
   CHECK(http_of("127.0.0.1:65535", second).starts_with("net.http: process 1 of this machine"));
 }
