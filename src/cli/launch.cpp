@@ -74,7 +74,12 @@ std::string end_of(const PlannedProcess& process, int code, bool killed) {
 
 Result<int> execute(LaunchCommand command) {
   GOSSAMER_TRY(const std::vector<LaunchHost> hosts, read_hosts(command.hosts));
-  GOSSAMER_TRY(const Config config, command.config.load());
+  // The processes read the file in --directory, which may be another one than this folder's.
+  const fs::path there = fs::path(command.directory) / command.config.path;
+  std::error_code none;
+  ConfigOptions read = command.config;
+  if (!read.path.empty() && fs::exists(there, none)) read.path = there.string();
+  GOSSAMER_TRY(const Config config, read.load());
   LaunchRequest request;
   request.hosts = hosts;
   GOSSAMER_TRY(request.nodes, node_count(config));

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -229,3 +230,19 @@ def test_what_cannot_be_launched_is_named(gossamer: Path, folder: Path) -> None:
         gossamer, folder, "--ssh", "false", "--set", "net.insecure=true", hosts="remote.txt"
     )
     assert code == 1 and "gossamer: peers 4-5 on alice@node2 ended with exit code 1\n" in err
+
+
+def test_the_configuration_is_the_one_in_the_folder_of_the_processes(
+    gossamer: Path, folder: Path
+) -> None:
+    there = folder / "there"
+    there.mkdir()
+    (there / "run.toml").write_bytes((folder / "run.toml").read_bytes())
+    (folder / "run.toml").write_text("[run]\npeers = 3\n", encoding="utf-8")  # not enough
+    code, _, err = launch(gossamer, folder, "--directory", str(there))
+    assert code == 0, err
+    assert (there / "net" / "log-0.jsonl").is_file()
+    shutil.rmtree(there / "net")
+    (folder / "run.toml").unlink()
+    code, _, err = launch(gossamer, folder, "--directory", str(there))
+    assert code == 0, err
