@@ -143,6 +143,9 @@ Result<ParameterValue> check_value(const ParameterSpec& spec, const ParameterVal
       if (!std::holds_alternative<bool>(value)) return mismatch;
       return value;
     case ParameterType::integer:
+      if (const auto* real = std::get_if<double>(&value);
+          real && std::trunc(*real) == *real && std::abs(*real) < 1e15)
+        return invalid_error(fmt::format("{0:.1f} is not an integer; write {0:.0f}", *real));
       if (!std::holds_alternative<std::int64_t>(value)) return mismatch;
       GOSSAMER_TRY_STATUS(check_integer(spec, std::get<std::int64_t>(value)));
       return value;

@@ -46,6 +46,8 @@ TEST_CASE("what is absent takes its default, what is given is read with its type
 
 TEST_CASE("bad values are errors that name the key, the value and the choices") {
   CHECK(error_of({{"rows", std::int64_t{0}}}) == "model.rows: 0 is too small, give at least 1");
+  CHECK(error_of({{"rows", 4.0}}) == "model.rows: 4.0 is not an integer; write 4");
+  CHECK(error_of({{"rows", 4.5}}) == "model.rows: '4.5' is not an integer");
   CHECK(error_of({{"rate", 0.0}}) == "model.rate: 0 is too small, give more than 0");
   CHECK(error_of({{"kind", std::string("c")}}) == "model.kind: 'c' is not one of a, b");
   CHECK(error_of({{"lazy", std::int64_t{1}}}) == "model.lazy: '1' is not true or false");
