@@ -133,7 +133,8 @@ def make_figures(
     figures.append(
         gap_figure(conditions, metric, targets, captions.gap_caption(metric, targets, conditions))
     )
-    figures.append(graphs_figure(conditions, captions.graphs_caption(conditions)))
+    if any(condition.uses_graph for condition in conditions):
+        figures.append(graphs_figure(conditions, captions.graphs_caption(conditions)))
     return figures
 
 
@@ -161,8 +162,9 @@ def summary_sentence(conditions: list[Condition]) -> str:
     span = [str(v[0]) if len(v) == 1 else f"{v[0]} to {v[-1]}" for v in (peers, seeds)]
     what = " on ".join(kind[section] for section in ("model", "data") if section in kind)
     by = f" by {kind['algorithm']}" if "algorithm" in kind else ""
+    served = any(condition.server_bytes.size for condition in conditions)
     return (
-        f"{span[0]} peers without a server{f', {what}' if what else ''}{by}: "
+        f"{span[0]} peers{'' if served else ' without a server'}{f', {what}' if what else ''}{by}: "
         f"{series_list(conditions)}; "
         f"{span[1]} {'seed' if span[1] == '1' else 'seeds'} each."
     )

@@ -18,6 +18,8 @@ from lab.errors import LabError
 
 _KEY = re.compile(r"[a-z][a-z0-9_]*\.[a-z][a-z0-9_]*")
 _RANGE = re.compile(r"(-?\d+)\.\.(-?\d+)")
+# Numbers around two dots, or on one side of them: a range is meant, and no path.
+_NUMBERS = re.compile(r"(?=.*\d)[-+.eE\d]*\.\.[-+.eE\d]*")
 
 VARIANT = "variant"
 Variants = dict[str, dict[str, str]]  # name → key → value as text for `--set`
@@ -66,8 +68,19 @@ def parse_constants(texts: list[str]) -> dict[str, str]:
     return constants
 
 
-# Settings that name a file: where the file lies beside the variants' file, that one is meant.
-PATH_KEYS = {"topology.path", "data.path", "model.file", "sim.latency_file", "sim.bandwidth_file"}
+# Settings that name a file or folder that runs read: where it lies beside the variants' file, that
+# one is meant.
+PATH_KEYS = {
+    "topology.path",
+    "data.path",
+    "data.test_path",
+    "model.file",
+    "sim.probe",
+    "sim.latency_file",
+    "sim.bandwidth_file",
+    "net.members",
+    "net.key",
+}
 
 
 def read_variants(path: Path) -> Variants:
@@ -91,7 +104,7 @@ def read_variants(path: Path) -> Variants:
         variants[name] = {key: setting_text(value) for key, value in settings.items()}
         for key in PATH_KEYS & variants[name].keys():
             beside = path.parent / variants[name][key]
-            if beside.exists():
+            if variants[name][key] and beside.exists():
                 variants[name][key] = str(beside)
     return variants
 
@@ -139,6 +152,6 @@ def _expand(key: str, part: str) -> list[str]:
         if last < first:
             raise LabError(f"axis {key}: the range {part} is empty (first..last, both included)")
         return [str(value) for value in range(first, last + 1)]
-    if ".." in part:
+    if _NUMBERS.fullmatch(part):
         raise LabError(f"axis {key}: '{part}' is not a range of whole numbers (first..last)")
     return [part]

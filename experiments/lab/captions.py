@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from lab.cells import rate_key
-from lab.conditions import Condition, by_facet, selection_split
+from lab.conditions import Condition, by_facet, evaluation_split, selection_split
 from lab.figures import cost_axes, drawn_facets, negligible
 from lab.measure import parse_measure
 from lab.metric import CONSENSUS, Metric, Target
@@ -45,9 +45,8 @@ def join_list(parts: list[str]) -> str:
 
 def metric_caption(metric: Metric, conditions: list[Condition]) -> str:
     costs = join_list([_COSTS[cost] for cost in cost_axes(conditions)])
-    return f"{_METRICS[metric.name]}, from left to right against {costs}. " + seeds_caption(
-        conditions
-    )
+    what = _METRICS[metric.name].replace("Test ", f"{evaluation_split(conditions).capitalize()} ")
+    return f"{what}, from left to right against {costs}. {seeds_caption(conditions)}"
 
 
 def consensus_caption(conditions: list[Condition]) -> str:
@@ -103,13 +102,18 @@ def gap_caption(metric: Metric, targets: dict[str, Target], conditions: list[Con
 
 
 def graphs_caption(conditions: list[Condition]) -> str:
-    count = _range(sorted({peers_drawn(condition.topology) for condition in conditions}))
-    return (
+    drawn = [condition for condition in conditions if condition.uses_graph]
+    count = _range(sorted({peers_drawn(condition.topology) for condition in drawn}))
+    text = (
         f"Each dot is one of {count} peers. Each line is an exchange of parameters in both "
         "directions, each arrow an exchange in one direction. Degree: the number of in-neighbours "
         "in a round. Diameter: the longest shortest path in hops. A graph that changes from round "
         "to round is drawn as the union over its period."
     )
+    edges = [[topology["edge_list"] for topology in condition.topologies] for condition in drawn]
+    if any(each != seeds[0] for seeds in edges for each in seeds):
+        text += " A graph that differs from seed to seed is drawn for the first seed."
+    return text
 
 
 def warnings(sweep: Sweep, conditions: list[Condition]) -> list[str]:
@@ -158,14 +162,15 @@ def method(sweep: Sweep, conditions: list[Condition]) -> list[str]:
     compared = sum(len(condition.runs) for condition in conditions)
     others = len(sweep.results) - len(sweep.reported_results())
     selecting = f"; {others} other runs select step sizes" if others else ""
+    split = evaluation_split(conditions)
     lines = [
         f"{compared} of {len(sweep.reported_results())} runs are compared{selecting}.",
         "The folder of each run has its configuration (resolved-*.toml, which repeats the run) and "
         "its log (log-*.jsonl, which has every number of this page).",
         _step_size(metadata, conditions),
-        "Test accuracy and loss are those of each peer's own model on the whole test set. "
-        "Evaluation is not part of the timed steps. Bytes include headers and are counted by the "
-        "sender.",
+        f"{split.capitalize()} accuracy and loss are those of each peer's own model on the whole "
+        f"{split} set. Evaluation is not part of the timed steps. Bytes include headers and are "
+        "counted by the sender.",
     ]
     if any(condition.server_bytes.size for condition in conditions):
         lines[-1] += (
@@ -189,18 +194,27 @@ def _step_size(metadata: dict[str, Any], conditions: list[Condition]) -> str:
             f"Step sizes {', '.join(metadata['rates'])} were tried in every condition with the "
             f"seeds {', '.join(metadata['selection_seeds'])}. The figures show the one with the "
             f"{best} (mean over the peers and these seeds), with other seeds. The selection reads "
-            f"the {split} set; the figures show the test set."
+            f"the {split} set; the figures show the {evaluation_split(conditions)} set."
         )
-    config: dict[str, Any] = conditions[0].runs[0].summary.get("config", {})
-    if rate_key(config) in metadata["axes"]:
+    configs = {_name(c): c.runs[0].summary.get("config", {}) for c in conditions}
+    if any(rate_key(config) in metadata["axes"] for config in configs.values()):
         return "The step size is an axis of the grid."
+    rates = {name: _rate_text(config) for name, config in configs.items()}
+    if len(set(rates.values())) == 1:
+        rate = next(iter(rates.values()))
+        size = f" ({rate})" if rate else ""
+        text = f"Every condition has the same step size{size}, which is not tuned."
+    else:
+        sizes = _grouped({name: rate or "none" for name, rate in rates.items()})
+        text = f"The conditions have different step sizes, which are not tuned: {sizes}."
+    return f"{text} Tuning may change the order of the conditions."
+
+
+def _rate_text(config: dict[str, Any]) -> str:
+    """The step size of a run; empty if its configuration names none."""
     section, _, key = rate_key(config).partition(".")
     rate = config.get(section, {}).get(key)
-    size = f" ({rate:g})" if isinstance(rate, (int, float)) else ""
-    return (
-        f"Every condition has the same step size{size}, which is not tuned. "
-        "Tuning may change the order of the conditions."
-    )
+    return f"{rate:g}" if isinstance(rate, (int, float)) else ""
 
 
 def _range(values: list[int]) -> str:

@@ -14,9 +14,14 @@ from lab.curves import Curves, read_curves
 from lab.errors import LabError
 from lab.measure import METRICS, final_value
 from lab.results import Sweep
-from lab.selection import Choice
+from lab.selection import TEST, Choice
 
 KIND = "topology.kind"
+# The algorithms that send the same messages on every graph. Their runs have a topology too, which
+# they do not use.
+WITHOUT_GRAPH = frozenset(
+    {"allreduce", "async_server", "centralized", "fedavg", "server", "teleportation"}
+)
 _TIME_POINTS = 120  # points of a curve against time
 
 
@@ -25,6 +30,11 @@ class Run:
     name: str
     summary: dict[str, Any]
     curves: Curves
+
+    @property
+    def split(self) -> str:
+        """The samples on which the models are evaluated: `test` or `validation`."""
+        return self.summary.get("config", {}).get("data", {}).get("evaluate", TEST)
 
     def final(self, metric: str) -> float | None:
         """The value at the end of the run: the mean over the last period if the graph has one."""
@@ -92,7 +102,18 @@ class Condition:
 
     @property
     def topology(self) -> dict[str, Any]:
-        return self.runs[0].curves.topology
+        """That of the first seed. Random graphs differ from seed to seed."""
+        return self.topologies[0]
+
+    @property
+    def topologies(self) -> list[dict[str, Any]]:
+        """Of each seed."""
+        return [run.curves.topology for run in self.runs]
+
+    @property
+    def uses_graph(self) -> bool:
+        config = self.runs[0].summary.get("config", {})
+        return config.get("algorithm", {}).get("kind") not in WITHOUT_GRAPH
 
     @property
     def server_bytes(self) -> np.ndarray:
@@ -150,6 +171,11 @@ def read_conditions(sweep: Sweep, select: str = "") -> list[Condition]:
 def selection_split(conditions: list[Condition]) -> str:
     """The split that selected the step sizes: `test`, `validation`, or `test or validation`."""
     return " or ".join(sorted({c.choice.split for c in conditions if c.choice}))
+
+
+def evaluation_split(conditions: list[Condition]) -> str:
+    """The split of the test metrics: `test`, `validation`, or `test or validation`."""
+    return " or ".join(sorted({run.split for c in conditions for run in c.runs}))
 
 
 def by_facet(conditions: list[Condition]) -> dict[str, list[Condition]]:

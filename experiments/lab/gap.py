@@ -1,6 +1,7 @@
 """Draws the cost of reaching a target against the spectral gap."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -41,6 +42,15 @@ def gap_figure(
     return ReportFigure("gap", title, caption, figure)
 
 
+@dataclass(frozen=True)
+class _Points:
+    """Of each seed of a condition: the spectral gap of its graph, and its cost; NaN: never."""
+
+    condition: Condition
+    gaps: np.ndarray
+    costs: np.ndarray
+
+
 def _draw_gap_panel(
     axes: Axes,
     members: list[Condition],
@@ -49,63 +59,90 @@ def _draw_gap_panel(
     styles: Styles,
     column: int,
 ) -> None:
-    never = []
-    members = [member for member in members if member.topology["spectral_gap"] is not None]
-    dated = [member for member in members if member.dates_targets]
-    costs = {
-        id(member): np.array([p[column] for p in rounds_and_bytes_to(member, metric, target)])
-        for member in dated
-    }
-    # A logarithmic axis has no zero: runs that send nothing, and a target reached at the start.
-    shown = [member for member in dated if not (costs[id(member)] == 0).all()]
+    shown, reason = _points(members, metric, target, column)
     if not shown:
-        reason = (
-            "no bytes are sent"
-            if dated
-            else "the logs do not show every round of a period (log.every)"
-            if members
-            else "no spectral gap in these logs"
-        )
         axes.text(0.5, 0.5, reason, transform=axes.transAxes, ha="center")
         axes.set(xticks=[], yticks=[])
         return
-    for condition in shown:
-        gap = max(float(condition.topology["spectral_gap"]), 1e-12)
-        points = costs[id(condition)]
-        style = {
-            key: value for key, value in styles[condition.series].items() if key != "linestyle"
-        }
-        there = points[np.isfinite(points)]
+    for points in shown:
+        style = _marker_style(styles, points)
+        there = np.isfinite(points.costs)
         axes.plot(
-            np.full(there.size, gap),
-            there,
+            points.gaps[there],
+            points.costs[there],
             linestyle="",
             markersize=4.5,
             alpha=0.5,
             markeredgewidth=0,
             **style,
         )
-        if there.size == points.size:
+        if there.all():
             axes.plot(
-                [gap],
-                [there.mean()],
+                [points.gaps.mean()],
+                [points.costs.mean()],
                 linestyle="",
                 markersize=9,
                 markeredgecolor="white",
-                label=condition.series,
+                label=points.condition.series,
                 **style,
             )
-        else:
-            never.append(
-                (gap, f"{points.size - there.size} of {points.size} never", style, condition.series)
-            )
     axes.set(xscale="log", yscale="log", xlabel="spectral gap (logarithmic)")
-    gaps = [max(float(condition.topology["spectral_gap"]), 1e-12) for condition in shown]
-    limit_axis(axes, "x", min(gaps), max(gaps), number_text)
-    low, high = axes.get_ylim()
+    gaps = np.concatenate([points.gaps for points in shown])
+    limit_axis(axes, "x", gaps.min(), gaps.max(), number_text)
+    low, high = _cost_limits(axes, shown, column)
     limit_axis(axes, "y", low, high, bytes_text if column else number_text)
-    for level, (gap, text, style, series) in enumerate(sorted(never, key=lambda entry: entry[0])):
-        height = 0.96 - 0.08 * level  # under the upper rim: beyond what was run
+    _mark_unreached(axes, shown, styles, float(gaps.min() * gaps.max()) ** 0.5)
+
+
+def _points(
+    members: list[Condition], metric: Metric, target: Target, column: int
+) -> tuple[list[_Points], str]:
+    """The points of a panel. If there are none, also the reason."""
+    used = [member for member in members if member.uses_graph]
+    if not used:
+        return [], "the algorithms do not use the graph"
+    known = [
+        member
+        for member in used
+        if all(topology["spectral_gap"] is not None for topology in member.topologies)
+    ]
+    if not known:
+        return [], "no spectral gap in these logs"
+    dated = [member for member in known if member.dates_targets]
+    if not dated:
+        return [], "the logs do not show every round of a period (log.every)"
+    sending = [member for member in dated if not column or member.finals("bytes_sent").any()]
+    if not sending:
+        return [], "no bytes are sent"
+    shown = []
+    for member in sending:
+        gaps = [float(topology["spectral_gap"]) for topology in member.topologies]
+        costs = np.array([cost[column] for cost in rounds_and_bytes_to(member, metric, target)])
+        if (costs != 0).any():  # a logarithmic axis has no zero
+            shown.append(_Points(member, np.maximum(gaps, 1e-12), costs))
+    return shown, "" if shown else "the target is reached at the start"
+
+
+def _marker_style(styles: Styles, points: _Points) -> dict[str, object]:
+    style = styles[points.condition.series]
+    return {key: value for key, value in style.items() if key != "linestyle"}
+
+
+def _cost_limits(axes: Axes, shown: list[_Points], column: int) -> tuple[float, float]:
+    """The limits of the points; where no seed has reached the target, of the logged costs."""
+    costs = np.concatenate([points.costs for points in shown])
+    if (costs > 0).any():
+        return axes.get_ylim()
+    curves = [run.curves for points in shown for run in points.condition.runs]
+    logged = np.concatenate([c.values["bytes_sent"] if column else c.rounds for c in curves])
+    return logged[logged > 0].min(), logged.max()
+
+
+def _mark_unreached(axes: Axes, shown: list[_Points], styles: Styles, middle: float) -> None:
+    """Open dots under the upper rim, beyond what was run: seeds that do not reach the target."""
+    never = [points for points in shown if np.isnan(points.costs).any()]
+    for level, points in enumerate(sorted(never, key=lambda points: points.gaps.mean())):
+        gap, height = points.gaps.mean(), 0.96 - 0.08 * level
         axes.plot(
             [gap],
             [height],
@@ -113,18 +150,17 @@ def _draw_gap_panel(
             linestyle="",
             markersize=9,
             fillstyle="none",
-            label=series,
-            **style,
+            label=points.condition.series,
+            **_marker_style(styles, points),
         )
-        right = gap > (min(gaps) * max(gaps)) ** 0.5
         axes.annotate(
-            text,
+            f"{np.isnan(points.costs).sum()} of {points.costs.size} never",
             (gap, height),
             xycoords=axes.get_xaxis_transform(),
             fontsize=8,
             va="center",
-            ha="right" if right else "left",
-            xytext=(-8 if right else 8, 0),
+            ha="right" if gap > middle else "left",
+            xytext=(-8 if gap > middle else 8, 0),
             textcoords="offset points",
         )
 

@@ -16,9 +16,10 @@ from lab.style import INK, WIDTH_INCHES
 
 
 def graphs_figure(conditions: list[Condition], caption: str) -> ReportFigure:
-    """One panel for each topology of the sweep."""
-    shown = {_identity(condition): condition for condition in reversed(conditions)}
-    members = [condition for condition in conditions if shown[_identity(condition)] is condition]
+    """One panel for each topology of the sweep that a condition uses."""
+    used = [condition for condition in conditions if condition.uses_graph]
+    shown = {_identity(condition): condition for condition in reversed(used)}
+    members = [condition for condition in used if shown[_identity(condition)] is condition]
     columns = len(members) if len(members) <= 4 else 3 if len(members) <= 6 else 4
     rows = math.ceil(len(members) / columns)
     side = min(WIDTH_INCHES / columns, 2.6)

@@ -45,7 +45,7 @@ ON_SAMPLES = (
 COSTS = ("rounds", "bytes_sent", "seconds", "epsilon")
 NEVER = float("inf")  # the cost of a target that a run does not reach
 
-_NUMBER = r"[-+]?[0-9.]+(?:[eE][-+]?\d+)?"
+_NUMBER = r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
 _PATTERN = re.compile(
     rf"(?:(?P<cost>\w+) until )?(?P<curve>\w+)(?: at (?P<round>\d+))?(?: (?P<target>{_NUMBER}))?"
 )

@@ -1,8 +1,8 @@
 """Chooses the metric of a report: accuracy, else distance to the optimum, else test loss."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from lab.conditions import Condition
+from lab.conditions import Condition, evaluation_split
 from lab.measure import cost_until
 
 TARGET_FRACTION = 0.9
@@ -32,10 +32,11 @@ class Target:
 
 
 def choose_metric(conditions: list[Condition]) -> Metric:
-    """The first metric that every run has."""
+    """The first metric that every run has. Its label names the split on which the runs evaluate."""
     for metric in _CHOICES:
         if all(run.curves.has(metric.name) for condition in conditions for run in condition.runs):
-            return metric
+            split = evaluation_split(conditions)
+            return replace(metric, label=metric.label.replace("test ", f"{split} "))
     return _CHOICES[-1]
 
 

@@ -6,7 +6,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from lab.conditions import Condition, selection_split
+from lab.conditions import Condition, evaluation_split, selection_split
 from lab.figures import bytes_text, number_or_dash, cost_axes
 from lab.inference import half_width
 from lab.measure import METRICS, parse_measure
@@ -44,6 +44,7 @@ def make_table(
     metrics = [name for name in _NAMES if any(_finals(c, name).size for c in conditions)]
     if "test_accuracy" in metrics:
         metrics.remove("test_loss")  # in results.csv
+    split = evaluation_split(conditions)
     selected = any(condition.choice for condition in conditions)
     faceted = any(condition.facet for condition in conditions)
     has_servers = any(condition.server_bytes.size for condition in conditions)
@@ -55,7 +56,7 @@ def make_table(
         "degree",
         *(["step size"] if selected else []),
         "seeds",
-        *(_NAMES[name] for name in metrics),
+        *(_NAMES[name].replace("test ", f"{split} ") for name in metrics),
         *(["worst peer"] if "test_accuracy" in metrics else []),
         "sent per peer",
         *(["sent per server"] if has_servers else []),
@@ -66,28 +67,17 @@ def make_table(
     rows = []
     for condition in conditions:
         name = f"{condition.series} ({condition.facet})" if faceted else condition.series
-        topology = condition.topology
-        low, high = topology["degree_min"], topology["degree_max"]
-        row = [
-            name,
-            number_or_dash(topology["spectral_gap"]),
-            str(low) if low == high else f"{low}–{high}",
-        ]
+        row = [name, _gap(condition), _degree(condition)]
         if selected:
             row.append(_step_size(condition))
-        row.append(
-            f"{len(condition.runs)}"
-            if len(condition.runs) == condition.expected
-            else f"{len(condition.runs)} of {condition.expected}"
-        )
+        row.append(_seeds(condition))
         for name in metrics:
             if own and name == _AVERAGED:
                 row.append(_own_step(own.get(tuple(condition.labels.items())), name))
             else:
                 row.append(_spread(_finals(condition, name), METRICS[name]))
         if "test_accuracy" in metrics:
-            worst = [run.summary["final"]["test_accuracy"]["min"] for run in condition.runs]
-            row.append(f"{min(worst):.3f}")
+            row.append(_worst_peer(condition))
         row.append(bytes_text(float(condition.finals("bytes_sent").mean())))
         if has_servers:
             row.append(
@@ -97,15 +87,7 @@ def make_table(
             )
         if private:
             row.append(_largest_epsilon(condition))
-        target = targets[condition.facet]
-        if condition.dates_targets:
-            costs = [rounds for rounds, _ in rounds_and_bytes_to(condition, metric, target)]
-            row.append(_to_target(costs, "{:.0f}"))
-        else:
-            row.append("–")
-        if timed:
-            seconds = seconds_to(condition, metric, target)
-            row.append(_to_target(seconds, "{:.3g}") if condition.dates_targets else "–")
+        row += _costs(condition, metric, targets[condition.facet], timed)
         rows.append(row)
     return TextTable(header, rows, _notes(conditions, metrics, averaged))
 
@@ -150,6 +132,33 @@ def _parts(widths: list[int], most: int) -> list[list[int]]:
     return parts
 
 
+def _gap(condition: Condition) -> str:
+    """From the smallest to the largest of the seeds, whose graphs may differ."""
+    gaps = [topology["spectral_gap"] for topology in condition.topologies]
+    if not condition.uses_graph or None in gaps:
+        return "–"
+    return _span(number_or_dash(min(gaps)), number_or_dash(max(gaps)))
+
+
+def _degree(condition: Condition) -> str:
+    """From the smallest to the largest of the peers and seeds."""
+    if not condition.uses_graph:
+        return "–"
+    lowest = min(topology["degree_min"] for topology in condition.topologies)
+    return _span(str(lowest), str(max(t["degree_max"] for t in condition.topologies)))
+
+
+def _span(low: str, high: str) -> str:
+    return low if low == high else f"{low}–{high}"
+
+
+def _worst_peer(condition: Condition) -> str:
+    """The lowest accuracy of the peers and seeds; a dash if these runs have no accuracy."""
+    worst = [run.summary["final"]["test_accuracy"]["min"] for run in condition.runs]
+    known = [accuracy for accuracy in worst if accuracy is not None]
+    return f"{min(known):.3f}" if known else "–"
+
+
 def _largest_epsilon(condition: Condition) -> str:
     """Over the peers and the seeds; a dash where gradients are not private."""
     spent = [run.summary["final"].get("epsilon", {}).get("max") for run in condition.runs]
@@ -188,6 +197,20 @@ def _step_size(condition: Condition) -> str:
     )
 
 
+def _seeds(condition: Condition) -> str:
+    there = len(condition.runs)
+    return str(there) if there == condition.expected else f"{there} of {condition.expected}"
+
+
+def _costs(condition: Condition, metric: Metric, target: Target, timed: bool) -> list[str]:
+    """The rounds to the target, and if `timed` the seconds; dashes if the logs do not show them."""
+    if not condition.dates_targets:
+        return ["–"] * (1 + timed)
+    rounds = [each for each, _ in rounds_and_bytes_to(condition, metric, target)]
+    seconds = seconds_to(condition, metric, target) if timed else []
+    return [_to_target(rounds, "{:.0f}"), *([_to_target(seconds, "{:.3g}")] if timed else [])]
+
+
 def _to_target(costs: list[float], form: str) -> str:
     finite = [value for value in costs if np.isfinite(value)]
     if not finite:
@@ -205,13 +228,16 @@ def _to_target(costs: list[float], form: str) -> str:
 def _notes(conditions: list[Condition], metrics: list[str], averaged: list[Condition]) -> list[str]:
     notes = [
         "Mean over the seeds ± half the width of its 95 % interval (Student's t); "
-        "there is no ± for one seed. Test accuracy and loss are means over the peers' own models."
+        f"there is no ± for one seed. {evaluation_split(conditions).capitalize()} accuracy and "
+        "loss are means over the peers' own models."
     ]
     if _AVERAGED in metrics:
         notes[0] += (
             " Averaged model: the model with the mean of the peers' parameters. "
             "Worst peer: the lowest value of all peers and seeds."
         )
+    if not all(condition.uses_graph for condition in conditions):
+        notes.append("Gap and degree: a dash where the algorithm does not use the graph.")
     selected = next((c.choice.measure for c in conditions if c.choice), "")
     if _AVERAGED in metrics and selected and not averaged:
         split = selection_split(conditions)

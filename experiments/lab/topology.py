@@ -53,10 +53,11 @@ def unseen_phases(config: dict[str, Any], binary: Path) -> str:
     if seen >= period:
         return ""
     others = (k for k in (*range(every, every + period), 1) if k)
+    graph = config.get("topology", {}).get("kind", "of the run")
     better = next((k for k in others if _phases_seen(k, last, shown, period) == period), None)
     return (
         f"log.every = {every} shows {seen} of the {period} rounds after which the graph "
-        f"{config['topology']['kind']} repeats. The peers' models depend on that round, so a value "
+        f"{graph} repeats. The peers' models depend on that round, so a value "
         "is the mean over all of them: "
         + (
             f"choose log.every = {better}, or log.last = {period} for values at the end"

@@ -1,13 +1,15 @@
 """Claims about studies, and the text of results."""
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import paper
 import pytest
-from lab.axes import Axis, read_variants
+from conftest import ROOT
+from lab.axes import PATH_KEYS, Axis, read_variants
 from lab.cells import Cell, make_cells
 from lab.claims import FAILS, HOLDS, OPEN, ClaimResult, cases_of, evaluate, summarise
 from lab.comparisons import spearman
@@ -65,6 +67,36 @@ def test_a_file_beside_the_variants_is_meant(tmp_path: Path) -> None:
     variants = read_variants(tmp_path / "v.toml")
     assert variants["here"]["topology.path"] == str(tmp_path / "ring.edges")
     assert variants["there"]["topology.path"] == "other.edges"
+
+
+def test_every_file_that_runs_read_may_lie_beside_the_variants(tmp_path: Path) -> None:
+    """The program declares each key that names a file or folder with `.path = true`."""
+    declared = set()
+    for source in (ROOT / "src").rglob("*.cpp"):
+        key = ""
+        for found in re.finditer(
+            r'"(?P<key>\w+)",\s*&(?P<options>\w+)Options::|\.path = true', source.read_text("utf-8")
+        ):
+            if found["key"]:
+                key = f"{section_of(source, found['options'])}.{found['key']}"
+            else:
+                declared.add(key)
+    written = {"local.out", "checkpoint.folder", "net.rendezvous"}
+    assert declared - written == PATH_KEYS and written <= declared
+    lines = [f'"{key}" = "a"' for key in sorted(PATH_KEYS)]
+    (tmp_path / "v.toml").write_text(
+        "\n".join(['[variants.empty]\n"data.test_path" = ""', "[variants.all]", *lines]), "utf-8"
+    )
+    (tmp_path / "a").touch()
+    variants = read_variants(tmp_path / "v.toml")
+    assert variants["all"] == dict.fromkeys(PATH_KEYS, str(tmp_path / "a"))
+    assert variants["empty"] == {"data.test_path": ""}
+
+
+def section_of(source: Path, options: str) -> str:
+    """The section of a configuration whose keys are fields of `options`."""
+    kinds = {"datasets": "data", "models": "model", "kinds": "topology"}
+    return kinds.get(source.parent.name) or {"External": "model"}.get(options, options.lower())
 
 
 def test_rank_correlation_is_spearmans() -> None:

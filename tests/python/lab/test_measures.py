@@ -122,6 +122,8 @@ def test_a_log_of_one_phase_has_no_value() -> None:
         "test_loss 1",
         "rounds until test_loss 1 at 3",
         "rounds until bytes_sent 7",
+        "rounds until test_accuracy 0.9.1",
+        "rounds until test_accuracy .",
         "",
     ],
 )

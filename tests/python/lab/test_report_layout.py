@@ -18,6 +18,7 @@ from lab.predictions import Predictions
 from lab.results import read_sweep
 from lab.style import use_style
 from lab.tables import TextTable, print_table
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 from rich.console import Console
@@ -107,17 +108,62 @@ def test_facets_in_which_all_peers_agree_have_no_panels(lab: Any, tmp_path: Path
 def test_runs_that_send_nothing_have_a_note_and_no_axis(
     lab: Any, gossamer: Path, tmp_path: Path
 ) -> None:
-    axes = ("algorithm.kind=centralized", "run.rounds=4", "log.every=1")
+    axes = ("run.peers=1", "run.rounds=4", "log.every=1")
     conditions = swept(lab, tmp_path, *axes, program=gossamer)
     metric = choose_metric(conditions)
-    targets = {"": make_target(metric, conditions, None)}
     for figure in (
         curves(conditions, metric, tmp_path).figure,
-        gap_figure(conditions, metric, targets, "").figure,
+        gaps(conditions),
+        gaps(conditions, target=2),  # it is never reached
     ):
         draw(figure)
-        assert [text.get_text() for text in figure.axes[1].texts] == ["no bytes are sent"]
+        assert notes(figure.axes[1]) == ["no bytes are sent"]
         assert figure.axes[0].lines and not figure.axes[1].lines
+
+
+def test_a_target_that_no_run_reaches_has_open_dots(lab: Any, tmp_path: Path) -> None:
+    figure = gaps(swept(lab, tmp_path, "topology.kind=ring,complete"), target=2)
+    draw(figure)
+    for panel, logged in zip(figure.axes, ((1, 6), (5200, 46800)), strict=True):
+        assert notes(panel) == ["1 of 1 never", "1 of 1 never"]
+        assert [line.get_fillstyle() for line in panel.lines if line.get_label()[0] != "_"] == [
+            "none",
+            "none",
+        ]
+        low, high = panel.get_ylim()
+        assert 0 < low < logged[0] and logged[1] < high
+
+
+def test_a_target_that_is_reached_at_the_start_has_no_dots(lab: Any, tmp_path: Path) -> None:
+    figure = gaps(swept(lab, tmp_path, "topology.kind=ring"), target=0)
+    draw(figure)
+    for panel in figure.axes:
+        assert notes(panel) == ["the target is reached at the start"]
+
+
+def test_each_seed_of_a_random_graph_has_its_own_gap(lab: Any, tmp_path: Path) -> None:
+    swept(lab, tmp_path, "topology.kind=ring", "run.seed=0..2")
+    for seed, gap in enumerate((0.1, 0.3, 0.5)):
+        log = tmp_path / "out" / f"ring-seed{seed}" / "log-0.jsonl"
+        text = re.sub(r'("spectral_gap": )[-+.e0-9]+', rf"\g<1>{gap}", log.read_text("utf-8"))
+        log.write_text(text.replace('"degree_max": 2', f'"degree_max": {3 + seed}'), "utf-8")
+    conditions = read_conditions(read_sweep(tmp_path / "out"))
+    for panel in gaps(conditions).axes:
+        seeds, mean = (line.get_xdata() for line in panel.lines)
+        assert list(seeds) == [0.1, 0.3, 0.5] and list(mean) == pytest.approx([0.3])
+    metric = choose_metric(conditions)
+    table = tables.make_table(conditions, metric, {"": make_target(metric, conditions, None)}, [])
+    assert table.rows[0][1:3] == ["0.1–0.5", "2–5"]
+
+
+def gaps(conditions: list[Condition], target: float | None = None) -> Figure:
+    metric = choose_metric(conditions)
+    targets = {"": make_target(metric, conditions, target)}
+    return gap_figure(conditions, metric, targets, "").figure
+
+
+def notes(axes: Axes) -> list[str]:
+    return [text.get_text() for text in axes.texts]
 
 
 @pytest.mark.parametrize("limits", [(0.93, 1.6), (1.05, 2.9), (0.35, 0.9), (0.5, 4), (1e-3, 1)])

@@ -33,6 +33,8 @@ def statuses(folder: Path) -> dict[str, str]:
         ("run.seed=-1..0,7", ("-1", "0", "7")),
         ("data.alpha=0.1,1", ("0.1", "1")),
         ("topology.shape=[2, 8],[4,4]", ("[2, 8]", "[4,4]")),
+        ("data.path=../a,../b.1/0..9", ("../a", "../b.1/0..9")),
+        ("data.path=..,a/..", ("..", "a/..")),
     ],
 )
 def test_axis(text: str, values: tuple[str, ...]) -> None:
@@ -48,6 +50,8 @@ def test_axis(text: str, values: tuple[str, ...]) -> None:
         ("run.seed", "run.seed"),
         ("run.seed=1,1", "run.seed"),
         ("run.rate=0.1..0.5", "run.rate"),
+        ("run.seed=1..", "run.seed"),
+        ("run.seed=..3", "run.seed"),
         ("a.b=1,,2", "a.b"),
     ],
 )
