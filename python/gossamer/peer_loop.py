@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from gossamer import _core
 from gossamer.initial import with_remedy
-from gossamer.runs import Settings, find_ids, log_messages, start
+from gossamer.runs import Settings, find_ids, kept, log_messages, start
 from gossamer.trainer import RequestHandler
 
 
@@ -38,7 +38,8 @@ class PeerLoop:
         resume: str,
     ) -> None:
         """Returns with the first request that needs the program."""
-        found = find_ids(peer, handler, config, settings)
+        settings = kept(settings)
+        found = find_ids(peer, handler, config, settings, out)
         if len(found.ids) != 1:
             raise _core.Error("peer: " + self._several_ids.format(ids=found.ids))
         self._handler = handler

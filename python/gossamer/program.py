@@ -94,7 +94,7 @@ def task_run(arguments: list[str]) -> tuple[Namespace, dict[str, dict[str, Any]]
 def execute(options: Namespace, config: dict[str, dict[str, Any]]) -> None:
     handler = handler_of(load_task(config))
     if options.command == "peer":
-        ids = find_ids(options.id, handler, options.config, options.set)
+        ids = find_ids(options.id, handler, options.config, options.set, options.out)
         run_to_end(options, handler, ids)
         if not options.quiet:
             print(f"peer {ids.ids[0]} finished {config['run']['rounds']} rounds")

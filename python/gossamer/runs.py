@@ -82,9 +82,8 @@ def peer(
     leave; the others continue if the algorithm tolerates it.
     """
     handler = handler_of(task)
-    if not isinstance(settings, str | Mapping):
-        settings = list(settings)  # it is read twice
-    found = find_ids(ids, handler, config, settings)
+    settings = kept(settings)
+    found = find_ids(ids, handler, config, settings, out)
     background = start(handler, config, settings, out, ids=found, resume=resume)
     drive(background, handler)
     log = Path(background.folder) / f"log-{found.ids[0]}.jsonl"
@@ -100,8 +99,12 @@ def find_ids(
     handler: RequestHandler,
     config: str | os.PathLike[str],
     settings: Settings,
+    out: str | os.PathLike[str] | None,
 ) -> _core.NetworkIds:
-    """The peers of this process; with net.seeds this may wait for the other processes."""
+    """The peers of this process; with net.seeds this may wait for the other processes.
+
+    The logs in `out`, the run folder, say which id the process had before.
+    """
     if ids is None:
         text = ""
     elif isinstance(ids, int | str):
@@ -110,7 +113,7 @@ def find_ids(
         text = ",".join(str(each) for each in ids)
     if ids is not None and not text:
         raise _core.Error("peer: the list of ids is empty; give the ids of this process's peers")
-    overrides = overrides_for(handler, config, settings, out=None)
+    overrides = overrides_for(handler, config, settings, out)
     return _core.find_ids(text, config=os.fspath(config), overrides=overrides)
 
 
@@ -255,6 +258,11 @@ def check_task_settings(settings: Mapping[str, Any], model: Mapping[str, Any]) -
                 f"{key}: settings are read as --set reads them, and {given!r} would become "
                 f"{found!r}; write {key} in the configuration file, which gives it a type"
             )
+
+
+def kept(settings: Settings) -> Settings:
+    """Settings that can be read twice."""
+    return settings if isinstance(settings, str | Mapping) else list(settings)
 
 
 def overrides_of(settings: Settings) -> list[str]:

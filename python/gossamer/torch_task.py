@@ -225,7 +225,8 @@ def restored(module: torch.nn.Module) -> Iterator[None]:
         for each, training in modes:  # train() has set all submodules, and some may be frozen
             each.training = training
         for buffer, values in buffers:
-            buffer.copy_(values)
+            if not torch.equal(buffer, values):  # an expanded buffer cannot be written
+                buffer.copy_(values)
 
 
 def described(value: Any) -> str:

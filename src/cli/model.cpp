@@ -87,7 +87,8 @@ Result<ShownModel> read_run(const ModelCommand& command) {
   if (config.model.kind == kExternalModel)
     return invalid_error(
         "model.kind: the model is that of a task in Python, which has its operations");
-  std::vector<int> peers(static_cast<std::size_t>(config.run.peers));
+  // Of own data, a shard's size matters only where it is the batch.
+  std::vector<int> peers(config.shards.batch > 0 ? 1 : static_cast<std::size_t>(config.run.peers));
   std::iota(peers.begin(), peers.end(), 0);
   GOSSAMER_TRY(
       const train::Dataset data,

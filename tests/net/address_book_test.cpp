@@ -104,27 +104,38 @@ TEST_CASE("a process whose address another one has is lost") {
 }
 
 TEST_CASE("a process claims the id that it had before, unless a living process has it") {
-  const auto claimer_of = [](std::uint64_t process, int former) {
+  const auto claimer_of = [](std::uint64_t process, std::vector<int> former) {
     AddressBookOptions options = options_of(process);
-    options.former = former;
+    options.former = std::move(former);
     AddressBook book(options);
     book.listen_at(address_of(process));
     return book;
   };
   // Nothing is left of the books of before, and the processes come in another order.
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
-    std::vector<AddressBook> books;
-    for (const int former : {2, 0, 3, 1})
-      books.push_back(claimer_of(1 + 10 * seed + static_cast<std::uint64_t>(former), former));
-    for (int pass = 0; pass < 3; ++pass)
+    const std::vector<int> order{2, 0, 3, 1};
+    for (const bool shared : {false, true}) {  // two processes have a folder
+      std::vector<AddressBook> books;
+      for (const int former : order)
+        books.push_back(claimer_of(
+            1 + 10 * seed + static_cast<std::uint64_t>(former),
+            shared ? std::vector<int>{former / 2 * 2, former / 2 * 2 + 1} : std::vector{former}));
+      for (int pass = 0; pass < 6; ++pass)
+        for (std::size_t i = 0; i < books.size(); ++i) {
+          if (i > 0) exchange(books[0], books[i]);
+          if (books[i].own().empty()) books[i].claim();
+        }
+      std::set<int> claimed;
       for (std::size_t i = 0; i < books.size(); ++i) {
-        if (i > 0) exchange(books[0], books[i]);
-        if (books[i].own().empty()) books[i].claim();
+        REQUIRE(books[i].own().size() == 1);
+        const int id = *books[i].own().begin();
+        claimed.insert(id);
+        CHECK((shared ? id / 2 == order[i] / 2 : id == order[i]));
       }
-    for (const AddressBook& book : books)
-      CHECK(book.own() == std::set<int>{*book.options().former});
+      CHECK(claimed.size() == 4);
+    }
   }
-  AddressBook living = host(90, {2}), late = claimer_of(91, 2);
+  AddressBook living = host(90, {2}), late = claimer_of(91, {2});
   exchange(living, late);
   late.claim();
   CHECK(late.own().size() == 1);

@@ -282,3 +282,20 @@ def test_the_table_of_a_run_is_exported_by_the_program(config: Path, tmp_path: P
     assert gossamer_program("run", config, "--out", tmp_path / "out", "-q").returncode == 0
     done = gossamer_program("export", tmp_path / "out", "--csv")
     assert done.returncode == 0 and "train_loss" in done.stdout.splitlines()[0], done.stderr
+
+
+def test_the_run_folder_says_which_id_a_process_had(
+    config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is the one that the run has, wherever the caller names it."""
+    asked: list[list[str]] = []
+
+    def find_ids(text: str, config: str, overrides: list[str]) -> None:
+        asked.append(overrides)
+        raise gossamer.Error("no network here")
+
+    monkeypatch.setattr("gossamer._core.find_ids", find_ids)
+    for settings in (iter(["run.seed=3"]), {"run.seed": 3}):
+        with pytest.raises(gossamer.Error, match="no network here"):
+            gossamer.peer(config, NumpySoftmax(), settings=settings, out=tmp_path / "machine")
+        assert asked.pop() == ["run.seed=3", f"local.out={tmp_path / 'machine'}"]

@@ -114,7 +114,7 @@ def test_the_first_seed_may_end_and_a_restarted_process_gets_its_id_back(
 
 def test_after_a_full_stop_processes_get_their_ids_back(network: NetworkFactory, seed: str) -> None:
     """Each has a folder of its own, and they come back in another order."""
-    net = seeded(network(4, *FOREVER, "checkpoint.every=20"), seed)
+    net = seeded(network(4, *FOREVER, "checkpoint.every=200"), seed)
     folders = [net.folder / f"machine-{k}" for k in range(4)]
 
     def start(order: list[int], resume: str) -> dict[int, int]:
@@ -132,15 +132,12 @@ def test_after_a_full_stop_processes_get_their_ids_back(network: NetworkFactory,
             f"machine {k} has checkpoints",
             lambda manifests=manifests, peer=peer: list(manifests.glob(f"round-*-{peer}.json")),
         )
-    for process in net.processes:
-        process.kill()
-    net.processes.clear()
     for order in ([3, 1, 0, 2], [2, 3, 1, 0]):
+        net.kill_at_once()
+        net.processes.clear()
         assert start(order, "auto") == before
         for process in net.processes:
             process.wait_for_message("resuming from the checkpoint of round")
-            process.kill()
-        net.processes.clear()
 
 
 def test_one_process_too_many_is_told_so(network: NetworkFactory, seed: str) -> None:

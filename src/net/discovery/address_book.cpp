@@ -104,10 +104,9 @@ void AddressBook::write_own(int peer, std::uint64_t version) {
   entries_[peer] = {std::move(record), {}};
 }
 
-/// The id that this process had before it was restarted, if it remembers one. Else an id of which
-/// it is likely to have been the host: one with the same address, or that of a lost process of this
-/// machine. Else one that no process has had,
-/// else that of any lost process.
+/// An id that this process may have had before it was restarted, as its folder says. Else one of
+/// which it is likely to have been the host: one with the same address, or that of a lost process
+/// of this machine. Else one that no process has had, else that of any lost process.
 void AddressBook::draw_id() {
   if (!claims_ || !own_.empty() || !address_) return;
   std::vector<int> best;
@@ -119,7 +118,7 @@ void AddressBook::draw_id() {
     if (record == nullptr) rank = 2;
     else if (record->address == *address_) rank = 4;
     else if (lost) rank = record->address.host == address_->host ? 3 : 1;
-    if (rank > 0 && peer == options_.former) rank = 5;
+    if (rank > 0 && std::ranges::find(options_.former, peer) != options_.former.end()) rank = 5;
     if (rank == 0 || rank < best_rank) continue;
     if (rank > best_rank) best.clear();
     best_rank = rank;

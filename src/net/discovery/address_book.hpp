@@ -30,9 +30,9 @@ struct AddressBookOptions {
   int nodes = 0;  ///< ids are 0 to nodes − 1
   /// Ids without which no network begins, ascending, which are claimed first. Empty: all.
   std::vector<int> first = {};
-  /// The id that this process had before, as it remembers: it claims that one if no living process
-  /// has it.
-  std::optional<int> former = {};
+  /// Ids that processes with the run folder of this one had before: it claims one of them if no
+  /// living process has it.
+  std::vector<int> former = {};
   std::string network;             ///< book_network()
   std::uint64_t process = 0;       ///< of this process; drawn at random, not 0
   gossip::Time suspicion_time{0};  ///< from the suspicion to the loss of a process

@@ -4,7 +4,6 @@
 
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,9 +15,9 @@ struct IdClaimRequest {
   NetOptions options;  ///< with seeds, without keys and without addresses of peers
   std::string run_id;
   int nodes = 0;
-  std::string settings = {};       ///< Identity::settings
-  std::vector<int> first = {};     ///< AddressBookOptions::first
-  std::optional<int> former = {};  ///< AddressBookOptions::former
+  std::string settings = {};     ///< Identity::settings
+  std::vector<int> first = {};   ///< AddressBookOptions::first
+  std::vector<int> former = {};  ///< AddressBookOptions::former
   /// Lines for people: how many ids have a process.
   std::function<void(const std::string&)> message = [](const std::string&) {};
   /// Polled while it waits; true ends the claim.

@@ -49,6 +49,7 @@ class NetworkCheck {
     if (find_place() && find_nodes() && find_ids() && check_addresses() && check_keys()) {
       check_setup();
       check_port();
+      check_page();
       check_rendezvous();
       check_others();
       if (worker_) check_replica(whole);
@@ -187,18 +188,19 @@ class NetworkCheck {
       problem("configuration", setup.error());
       return;
     }
+    page_ = setup->config.net.http;
     const std::string graph =
         fmt::format("{} peers on {}", config_.run.peers, config_.topology.kind);
     if (of_program) return add_program(graph);
     add(State::ok, "configuration",
         fmt::format("{}, {} parameters each", graph, setup->parameters));
     check_node_memory(*setup, hosted.size());
-    check_page(setup->config.net.http);
   }
 
-  void check_page(const std::string& address) {
-    if (address.empty()) return;
-    const auto page = RunPage::serve("net.http", address);
+  /// Where the port of this process is taken, it may run already, and serve its page.
+  void check_page() {
+    if (page_.empty() || listening_.empty()) return;
+    const auto page = RunPage::serve("net.http", page_);
     if (page.ok()) add(State::ok, "page", (*page)->url());
     else problem("page", page.error());
   }
@@ -263,10 +265,10 @@ class NetworkCheck {
     add(State::ok, "rendezvous",
         folder + " is a folder; addresses appear in it as processes start");
     const net::Rendezvous place(folder, config_.run_id(), config_.shared_settings());
-    met_.resize(static_cast<std::size_t>(nodes_));
+    rendezvous_addresses_.resize(static_cast<std::size_t>(nodes_));
     for (int node = 0; node < nodes_; ++node) {
       if (const auto found = place.find(node); found.ok())
-        met_[static_cast<std::size_t>(node)] = to_string(*found);
+        rendezvous_addresses_[static_cast<std::size_t>(node)] = to_string(*found);
       else if (const std::string other = place.other_run(node); !other.empty())
         add(State::note, name_of_(node), other + "; if its process runs, it waits in vain");
     }
@@ -275,7 +277,8 @@ class NetworkCheck {
   void check_others() {
     std::vector<net::ProbeRequest> requests;
     std::vector<std::string> names;
-    const std::vector<std::string>& addresses = met_.empty() ? config_.net.peers : met_;
+    const std::vector<std::string>& addresses =
+        rendezvous_addresses_.empty() ? config_.net.peers : rendezvous_addresses_;
     for (std::size_t node = 0; node < addresses.size(); ++node) {
       const std::string& address = addresses[node];
       if (address.empty()) continue;
@@ -357,7 +360,8 @@ class NetworkCheck {
   int nodes_ = 0;
   std::vector<int> ids_;  ///< of this process; empty: it will claim one
   std::optional<net::Credentials> credentials_;
-  std::vector<std::string> met_;  ///< addresses in the rendezvous folder, by node; or empty
+  std::string page_;  ///< net.http of this process, once its setup is known
+  std::vector<std::string> rendezvous_addresses_;  ///< by node; empty without such a folder
   std::string listening_;  ///< the address at which it would listen; empty: the port is taken
   std::vector<Finding> findings_;
   std::string port_subject_ = "port";

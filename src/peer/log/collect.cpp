@@ -55,22 +55,33 @@ Result<std::vector<int>> peers_without_log(const fs::path& folder, const Process
   return missing;
 }
 
-/// Whether the process ended before the run was over, though none of its neighbours was the reason.
-bool ended_early(const ProcessLog& log) {
-  if (log.end() == nullptr) return true;
-  const auto reason = log.end()->at("reason").get<std::string>();
-  return reason == "interrupted" || reason == "diverged" || reason == "failed";
+/// The rounds of the processes that have finished the run; nothing if none has.
+std::optional<std::uint64_t> finished_rounds(const std::vector<ProcessLog>& logs) {
+  for (const ProcessLog& log : logs)
+    if (log.end() != nullptr && log.end()->at("reason") == "finished")
+      return log.end()->at("rounds").get<std::uint64_t>();
+  return std::nullopt;
 }
 
-/// If others have finished the run, the processes that ended early are lost.
+/// Whether the process ended before a run that others have finished, and for a reason of its own.
+bool ended_early(const ProcessLog& log, std::optional<std::uint64_t> finished) {
+  if (log.end() == nullptr || !finished) return false;
+  const auto reason = log.end()->at("reason").get<std::string>();
+  return (reason == "interrupted" || reason == "diverged" || reason == "failed") &&
+         log.end()->at("rounds").get<std::uint64_t>() < *finished;
+}
+
+/// No process that is not left out has ended early.
 Status check_all_finished(const std::vector<ProcessLog>& logs) {
-  const auto early = std::ranges::find_if(logs, ended_early);
-  if (early == logs.end() || early->end() == nullptr) return {};
-  return data_error(fmt::format(
-      "{}: its process ended in round {} ({}), while others have finished the run (--survivors "
-      "leaves it out)",
-      early->path.string(), text_of(early->end()->at("rounds")),
-      early->end()->at("reason").get<std::string>()));
+  const auto finished = finished_rounds(logs);
+  for (const ProcessLog& log : logs)
+    if (ended_early(log, finished))
+      return data_error(
+          fmt::format("{}: its process ended in round {} ({}), while others have finished the run "
+                      "(--survivors leaves it out)",
+                      log.path.string(), text_of(log.end()->at("rounds")),
+                      log.end()->at("reason").get<std::string>()));
+  return {};
 }
 
 /// `open`: the participants of an open run. Else every peer takes part, sooner or later.
@@ -219,13 +230,9 @@ Result<Json> collect(const fs::path& folder, const std::vector<Override>& overri
                      bool survivors) {
   GOSSAMER_TRY(std::vector<ProcessLog> logs, read_logs(folder));
   const fs::path example = logs.front().path;
-  const bool finished = std::ranges::any_of(logs, [](const ProcessLog& log) {
-    return log.end() != nullptr && log.end()->at("reason") == "finished";
-  });
-  if (finished && !survivors) GOSSAMER_TRY_STATUS(check_all_finished(logs));
   if (survivors)
-    std::erase_if(logs, [finished](const ProcessLog& log) {
-      return finished ? ended_early(log) : log.end() == nullptr;
+    std::erase_if(logs, [finished = finished_rounds(logs)](const ProcessLog& log) {
+      return log.end() == nullptr || ended_early(log, finished);
     });
   if (logs.empty())
     return data_error(
@@ -236,6 +243,7 @@ Result<Json> collect(const fs::path& folder, const std::vector<Override>& overri
   for (const std::vector<ProcessLog>& some : parts) {
     GOSSAMER_TRY(const std::vector<int> of_part,
                  peers_without_log(folder, parts.front().front(), some));
+    GOSSAMER_TRY_STATUS(check_all_finished(some));
     without.insert(of_part.begin(), of_part.end());
   }
   GOSSAMER_TRY(const Config config, read_config(parts, overrides));

@@ -50,7 +50,6 @@ std::string last_line(const InputFile& file) {
   return before == std::string::npos ? std::string() : text.substr(before + 1);
 }
 
-/// The nodes of a process that has finished the run; none if its log does not say so.
 /// The header of a log of the run `run_id`, and the last line of the file.
 struct LogEnds {
   ProcessLog log;

@@ -39,9 +39,8 @@ Result<NetworkIds> find_network_ids(const Config& config, const NetworkIdsReques
                                               config.run.participants, nodes, "run.participants"));
     claim.first = participants.at(0).peers;
   }
-  // With several logs, processes share the folder, and none of them lacks what another one wrote.
-  const std::vector<int> logged = logged_nodes(request.folder, claim.run_id);
-  if (logged.size() == 1) claim.former = logged.front();
+  // Of several processes that share a folder, any may have what one of them wrote.
+  claim.former = logged_nodes(request.folder, claim.run_id);
   claim.message = request.message;
   claim.stopped = request.stopped;
   GOSSAMER_TRY(net::ClaimedId claimed, net::claim_id(claim));

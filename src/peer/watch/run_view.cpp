@@ -161,11 +161,13 @@ void RunView::add_sketch(RoundHistory::Round& kept, const std::string& text, int
   if (kept.sketches.empty()) kept.due = static_cast<std::size_t>(due_in(kept.figures.round));
   rounds_.add_sketch(kept, peer, values);
   const auto may_never_come = [&](int each) {
-    return nodes_[static_cast<std::size_t>(each)].state == NodeStatus::lost && counts(each) &&
+    const NodeStatus state = nodes_[static_cast<std::size_t>(each)].state;
+    return (state == NodeStatus::lost || state == NodeStatus::stopped) && counts(each) &&
            !kept.sketches.contains(each);
   };
-  const auto lost = links_.any_lost() ? std::ranges::count_if(honest_, may_never_come) : 0;
-  if (kept.sketches.size() + static_cast<std::size_t>(lost) < kept.due) return;
+  const bool all_train = !links_.any_lost() && end_.is_null();
+  const auto gone = all_train ? 0 : std::ranges::count_if(honest_, may_never_come);
+  if (kept.sketches.size() + static_cast<std::size_t>(gone) < kept.due) return;
   const ConsensusDistance estimate = rounds_.take_estimate(kept, honest_);
   kept.figures.consensus_distance = estimate.all;
   set_distances(kept, estimate.by_peer);
@@ -227,13 +229,14 @@ void RunView::set_participants(const Json& record) {
   const std::uint64_t first = count(record, "round");
   add_change(present_.participants, {first, *ids});
   update_absences(std::max(present_.round, first));
+  began_ = version_;  // clients draw the graph anew, and know who is due
   const Json& edges = record["topology"]["edge_list"];
   if (present_.participants.changes().back().first > first || !run_->contains("topology")) return;
   Json run = *run_;
   run["topology"]["edge_list"] = edges;
   run_ = std::make_shared<const Json>(checked_header(std::move(run)));
   links_.set_edges(neighbours_of(*run_, peers_));
-  began_ = rounds_changed_ = version_;  // clients draw the graph anew
+  rounds_changed_ = version_;
 }
 
 /// `round`: the newest of all nodes.

@@ -232,7 +232,10 @@ TEST_CASE("The distances of peers in several processes are estimated from their 
   CHECK(view.after(0).rounds.front().consensus_distance == doctest::Approx(std::sqrt(3.0)));
 }
 
-TEST_CASE("The distances go on without a lost peer, which then has none") {
+TEST_CASE("The distances go on without a peer that is lost or was stopped, which then has none") {
+  bool stopped = false;
+  SUBCASE("lost") {}
+  SUBCASE("stopped") { stopped = true; }
   RunView view;
   for (const int peer : kAll) REQUIRE(view.begin(header_of(4, {peer})).ok());
   const auto add = [&](int peer, int round, double value) {
@@ -241,8 +244,10 @@ TEST_CASE("The distances go on without a lost peer, which then has none") {
     view.add(record, {peer});
   };
   for (const int peer : kAll) add(peer, 2, peer);
-  for (const int neighbour : {1, 3}) view.add(link_of(neighbour, 2, true), {neighbour});
-  REQUIRE(node_of(view, 2).state == NodeStatus::lost);
+  if (stopped) view.add(end_of("interrupted"), {2});
+  for (const int neighbour : {1, 3})
+    if (!stopped) view.add(link_of(neighbour, 2, true), {neighbour});
+  REQUIRE(node_of(view, 2).state == (stopped ? NodeStatus::stopped : NodeStatus::lost));
   for (const int peer : {0, 1, 3}) add(peer, 4, peer == 3 ? 3 : 0);
   const auto distance = [&] { return view.after(0).rounds.back().consensus_distance; };
   CHECK(distance() == doctest::Approx(std::sqrt(2.0)));

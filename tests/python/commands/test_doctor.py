@@ -237,8 +237,11 @@ def test_what_gossamer_peer_would_refuse_is_a_problem(site: Site) -> None:
     key = ("--key", str(site.folder / "0.key"))
     with ReservedPort() as taken, socket.create_server(tuple_of(taken)):
         code, found = site.examine(0, *key, "--set", f"net.http={taken}")
-    assert code == 7 and found["page"][0] == "problem"
-    assert f"net.http: cannot listen at {taken}" in found["page"][1]
+        assert code == 7 and found["page"][0] == "problem"
+        assert f"net.http: cannot listen at {taken}" in found["page"][1]
+        with site.running(0):  # its page may be the one that listens there
+            code, found = site.examine(0, *key, "--set", f"net.http={taken}")
+        assert code == 0 and "page" not in found
     waits = ("algorithm.kind=teleportation", "algorithm.active=2", "checkpoint.every=10")
     code, found = site.examine(0, *key, *(o for each in waits for o in ("--set", each)))
     assert code == 2 and "with 'teleportation' most peers wait" in found["configuration"][1]
