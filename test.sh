@@ -41,13 +41,14 @@ note() {
   [ "$2" -eq 0 ] || failed=true
 }
 
-# build NAME TARGET…: configures build/release if it is new, and builds; prints compiler messages and ninja's progress.
+# build NAME TARGET…: configures build/release if it is new or has no Python package, and builds; prints compiler messages and
+# ninja's progress.
 build() {
   local name=$1 status=0
   shift
-  if [ ! -f build/release/build.ninja ]; then
-    cmake --preset release >/dev/null || status=1
-  elif ! grep -q '^BUILD_TESTING:BOOL=ON' build/release/CMakeCache.txt; then  # quickstart.sh configured it
+  # quickstart.sh configures it without tests.
+  if ! { [ -f build/release/build.ninja ] && [ -d build/release/python ] &&
+    grep -q '^BUILD_TESTING:BOOL=ON' build/release/CMakeCache.txt; }; then
     cmake --preset release -DBUILD_TESTING=ON >/dev/null || status=1
   fi
   if [ "$status" -eq 0 ]; then cmake --build --preset release -j "$jobs" --target "$@" || status=1; fi
@@ -99,13 +100,27 @@ export CUDAARCHS=${CUDAARCHS:-80} OPENBLAS_NUM_THREADS=1 UBSAN_OPTIONS=halt_on_e
 export ASAN_OPTIONS=${ASAN_OPTIONS-malloc_context_size=2:quarantine_size_mb=16}
 
 say "packages"
+if [ ! -x .venv-torch/bin/python ]; then  # what tests and the Python package need is unpacked while modules are compiled
+  scripts/install.sh packages || exit 1
+  install_log=$(mktemp)
+  scripts/install.sh >"$install_log" 2>&1 &
+  installing=$!
+  say "modules: build (several minutes the first time)"
+  build modules all
+  wait "$installing"
+  installed=$?
+  cat "$install_log"
+  rm -f "$install_log"
+  [ "$installed" -eq 0 ] || exit 1
+  say "the other packages"
+fi
 scripts/install.sh || exit 1
 
 say "format"
 scripts/format.sh --check
 note format $? ""
 
-say "release: build (a few minutes the first time)"
+say "release: build"
 if build release all; then
   for ((run = 1; run <= times; ++run)); do
     say "release: C++ tests, $run of $times"

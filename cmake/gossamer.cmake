@@ -2,7 +2,7 @@
 include_guard()
 
 # gossamer_library(name [COLD] [UNWATCHED] [FOLDER f] DEPS a b … [HEADERS_OF module | HEADERS h …]): every source of src/<name>/
-# (plug-in folders included) is one static library, compiled in batches; with FOLDER, the sources of src/<f>/, each alone.
+# (plug-in folders included) is one static library, compiled in batches; with FOLDER, the sources of src/<f>/.
 # src/base/linear_algebra/ and src/gpu/cuda*/ are libraries of their own.
 #   COLD        code whose speed does not matter is compiled with -O1, which takes a quarter less time
 #   UNWATCHED   code that computes on standard containers and Eigen's matrices in one thread is not compiled for sanitizers
@@ -24,9 +24,7 @@ function(gossamer_library name)
     gossamer_cold(gossamer_${name})
   endif()
   set_target_properties(gossamer_${name} PROPERTIES GOSSAMER_UNWATCHED "${ARG_UNWATCHED}")
-  if(NOT ARG_FOLDER)
-    gossamer_batches(gossamer_${name} 36)
-  endif()
+  gossamer_batches(gossamer_${name} 36)
   if(ARG_HEADERS_OF)
     gossamer_precompile(gossamer_${name} REUSE_FROM gossamer_${ARG_HEADERS_OF})
   else()
