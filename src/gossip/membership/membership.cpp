@@ -229,6 +229,8 @@ Round Membership::first_agreeable(int peer, Round t) {
 
 /// Both ends of a link agree that it takes effect from round `first` on.
 void Membership::on_agreed(int peer, Round first) {
+  // The peer has rows. Granting what it asked for before would propose a round for an active link.
+  std::erase_if(requests_, [peer](const RowsRequest& request) { return request.from == peer; });
   flooding_.report(
       {Event::Kind::link_restored, first, peer, {}},
       participants_ ? fmt::format("from round {} on peer {} mixes with peer {}", first,

@@ -1,5 +1,6 @@
 #include "gossip/membership/participant_changes.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace gossamer::gossip {
@@ -7,6 +8,10 @@ namespace gossamer::gossip {
 // Where a later version takes effect no later, an earlier one never does.
 void ParticipantChanges::add(int peer, ParticipantVersion version, Round first) {
   Versions& versions = by_peer_[peer];
+  const auto overtakes = [&](const auto& known) {
+    return known.first > version && known.second <= first;
+  };
+  if (std::ranges::any_of(versions, overtakes)) return;
   std::erase_if(versions,
                 [&](const auto& known) { return known.first < version && known.second >= first; });
   versions[version] = first;

@@ -202,7 +202,9 @@ Status ParticipantFlooding::receive_news(const ChunkHeader& header) {
   const int peer = header.link_state.end;
   const ParticipantVersion version = header.link_state.version, known = changes_.latest(peer);
   const Round first = header.round;
-  if (version < known) return {};
+  // It is kept as what the partner knows, so what this peer never knew is charged too.
+  if (version < known)
+    return changes_.has(peer, version, first) ? Status() : link_states_.charge(header);
   const bool active = link_(header.from).active;
   const bool in_step = active && is_in_step(header.from, first);
   const bool in_time = first >= (in_step ? endpoint_.earliest_next() : known_to_all_from());

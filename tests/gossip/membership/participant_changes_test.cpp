@@ -44,6 +44,7 @@ TEST_CASE("changes of participants: in any order they give the same timeline") {
   ParticipantChanges one({0}), other({0});
   one.add(1, 1, 30);
   one.add(1, 2, 30);  // overtakes the first
+  one.add(1, 1, 50);  // is overtaken
   one.add(2, 1, 20);
   other.add(2, 1, 20);
   other.add(1, 2, 30);

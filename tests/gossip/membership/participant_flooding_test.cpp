@@ -103,6 +103,34 @@ TEST_CASE("an open run: a partner that makes up changes without end is cut off")
   CHECK(peer.changing->participants().changes().size() <= 31);
 }
 
+TEST_CASE("an open run: a partner that makes up earlier and earlier changes is cut off too") {
+  for (const bool same_round : {true, false}) {
+    OpenPeer peer;
+    std::uint32_t taken = 0;
+    while (taken < 100'000 &&
+           peer.receive(2, (1U << 31) - taken, kNotice * (same_round ? 30 : 100'000 - taken)).ok())
+      ++taken;
+    CHECK(taken > 1000);
+    CHECK(taken < 2000);
+  }
+}
+
+TEST_CASE("an open run: a peer that asks for rows and then accepts an offer is granted nothing") {
+  OpenPeer peer;
+  peer.membership.on_link_lost(1, "lost");
+  peer.membership.on_link_restored(1);
+  const auto receive = [&](ControlMessage message, Round round, const LinkState& state = {}) {
+    return peer.exchange.deliver(control_chunk(1, 0, message, round, state)).ok();
+  };
+  CHECK(receive(ControlMessage::request_state, 0));
+  CHECK(receive(ControlMessage::offer_round, 2 * kNotice));
+  receive(ControlMessage::link_restored, 2 * kNotice, {1, 0, 2, false});
+  task<bool> attending = peer.membership.begin_round(1);
+  attending.start(peer.scheduler);
+  peer.scheduler.run();
+  CHECK(attending.done());
+}
+
 TEST_CASE("an open run: a joining peer takes offers of rounds to come, as often as they are made") {
   OpenPeer peer;
   peer.membership.join();
