@@ -99,15 +99,13 @@ Manifest manifest_from(const Json& json) {
 
 Status check_configuration(const Setup& setup, const fs::path& path, const Manifest& manifest) {
   if (manifest.configuration == checkpoint_configuration(setup, manifest.part)) return {};
-  const Json here = config_json(setup.config);
-  const auto difference_without = [&](const char* section) {
-    Json ours = here, theirs = manifest.config;
-    for (Json* config : {&ours, &theirs}) config->erase(section);
-    return config_difference(setup.config, ours, theirs);
-  };
+  const Json all = config_json(setup.config);
+  Json here = all, there = manifest.config;
+  if (!manifest.part)
+    for (Json* config : {&here, &there}) config->erase("split");
+  auto difference = config_difference(setup.config, here, there);
   // Of whole models, [split] matters only where a codec encodes parts.
-  auto difference = manifest.part ? std::nullopt : difference_without("split");
-  if (!difference) difference = config_difference(setup.config, here, manifest.config);
+  if (!difference) difference = config_difference(setup.config, all, manifest.config);
   const std::string what =
       difference ? fmt::format("{} is {} there and {} here", difference->name,
                                text_of(difference->there), text_of(difference->here))

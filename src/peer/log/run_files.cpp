@@ -50,29 +50,27 @@ std::string last_line(const InputFile& file) {
   return before == std::string::npos ? std::string() : text.substr(before + 1);
 }
 
-/// The header of a log of the run `run_id`, and the last line of the file.
-struct LogEnds {
-  ProcessLog log;
-  std::string last;
-};
-
-std::optional<LogEnds> ends_of(const fs::path& path, int lowest, const std::string& run_id) {
+/// A log of the run `run_id`, of which only the header is read.
+std::optional<ProcessLog> header_of(const fs::path& path, int lowest, const std::string& run_id) {
   auto file = InputFile::open(path);
   if (!file.ok()) return {};
-  LogEnds ends{.log = {}, .last = last_line(*file)};
   LineReader lines(std::move(file).value());
   const auto first = lines.next();
   if (!first.ok() || !*first) return {};
   auto header = parse_json(**first);
-  ends.log.lowest_peer = lowest;
-  if (!header.ok() || read_header(ends.log, std::move(header).value())) return {};
-  if (ends.log.header.at("run_id") != run_id) return {};
-  return ends;
+  ProcessLog log;
+  log.path = path;
+  log.lowest_peer = lowest;
+  if (!header.ok() || read_header(log, std::move(header).value())) return {};
+  if (log.header.at("run_id") != run_id) return {};
+  return log;
 }
 
-bool is_finished(const LogEnds& ends) {
-  const auto last = parse_json(ends.last);
-  return last.ok() && !check_record(*last, ends.log.hosted, ends.log.models.size()) &&
+bool is_finished(const ProcessLog& log) {
+  const auto file = InputFile::open(log.path);
+  if (!file.ok()) return false;
+  const auto last = parse_json(last_line(*file));
+  return last.ok() && !check_record(*last, log.hosted, log.models.size()) &&
          last->at("record") == "end" && last->at("reason") == "finished";
 }
 
@@ -83,8 +81,8 @@ std::vector<int> nodes_of_logs(const fs::path& folder, const std::string& run_id
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(folder, error))
     if (const auto number = log_number(entry.path()))
-      if (const auto ends = ends_of(entry.path(), *number, run_id); ends && holds(*ends))
-        nodes.insert(nodes.end(), ends->log.hosted.begin(), ends->log.hosted.end());
+      if (const auto log = header_of(entry.path(), *number, run_id); log && holds(*log))
+        nodes.insert(nodes.end(), log->hosted.begin(), log->hosted.end());
   std::ranges::sort(nodes);
   return nodes;
 }
@@ -207,7 +205,7 @@ std::vector<int> finished_nodes(const fs::path& folder, const std::string& run_i
 }
 
 std::vector<int> logged_nodes(const fs::path& folder, const std::string& run_id) {
-  return nodes_of_logs(folder, run_id, [](const LogEnds&) { return true; });
+  return nodes_of_logs(folder, run_id, [](const ProcessLog&) { return true; });
 }
 
 }  // namespace gossamer::peer
