@@ -156,8 +156,9 @@ class Network {
 
   /// This process is a latecomer: a partner said that its network had begun before this process
   /// joined. A latecomer takes no part in all_gather(), and has the links for which connected()
-  /// holds; the others come with NetworkSetup::on_link_restored. Known when join() returns. Only if
-  /// all partners are latecomers themselves may it turn out later, within all_gather().
+  /// holds when it calls release_chunks(); the others come with NetworkSetup::on_link_restored.
+  /// Known when join() returns. Only if all partners are latecomers themselves may it turn out
+  /// later, within all_gather().
   virtual bool late() const = 0;
   /// The link of a pair of the setup (any other pair is a bug) carries, and its other end has not
   /// left.
@@ -165,14 +166,15 @@ class Network {
 
   /// Runs an all-gather, between join() and the first chunk, alike in every process. Returns when
   /// it is complete, when it turns out that this process is late(), or with the error that ended
-  /// the run. The callbacks are called from the scheduler's loop or from here. The receiver is not
-  /// called from the beginning of this call until release_chunks().
+  /// the run. The callbacks are called from the scheduler's loop or from here. Undoes an earlier
+  /// release_chunks().
   virtual Status all_gather(AllGather gather) = 0;
   /// The two halves of all_gather(), for callers that run the scheduler themselves.
   virtual void begin_all_gather(AllGather gather) = 0;
   virtual bool all_gathered() const = 0;
-  /// After all_gather(), when the layers above are ready: the receiver is called again, in the
-  /// scheduler's next turns.
+  /// The layers above are ready. The receiver is not called before, and is called in the
+  /// scheduler's next turns, once joined(). A latecomer learns of lost and restored links by
+  /// callbacks from here on, and before by connected().
   virtual void release_chunks() = 0;
 
   /// The link from a hosted peer to a peer of another process, of a pair of the setup (any other

@@ -123,6 +123,39 @@ TEST_CASE(
   CHECK(world.all([](Process& p) { return p.faults.empty() && p.lines.empty(); }));
 }
 
+TEST_CASE("until its layers are ready, a latecomer receives no chunk and no news of its links") {
+  World world(3);
+  world.tolerates_loss = true;
+  for (int each : {0, 1, 2}) world.add({each}, kTriangle);
+  world.join();
+  Process& zero = *world.processes[0];
+  world.kill(*world.processes[2]);
+  world.receives_at_once = false;
+  Row first(10);
+  zero.on_restored = [&] { zero.network->link(0, 2).send(first.chunk(0, 2, 4)); };
+  Process& two = world.again(2, kTriangle);
+  REQUIRE(two.network->late());
+  world.run_until([&] { return zero.count("restored 0-2") == 1; });
+  zero.on_restored = [] {};
+  world.receives_at_once = true;
+  world.kill(*world.processes[1]);
+  world.run_until([&] { return !two.network->connected(2, 1); });
+  Process& one = world.again(1, kTriangle);
+  world.run_until([&] { return two.network->connected(2, 1); });
+  world.kill(one);
+  world.run_until([&] { return !two.network->connected(2, 1); });
+  CHECK(two.journal.empty());
+
+  two.network->release_chunks();
+  world.run_until([&] { return two.count("chunk 4.0") == 1; });
+  Process& last = world.again(1, kTriangle);
+  world.run_until([&] { return two.count("restored 2-1") == 1; });
+  CHECK(two.journal == Journal{"chunk 4.0", "restored 2-1"});
+  check_carries(world, last, 1, two, 2);
+  world.leave();
+  CHECK(world.all([](Process& p) { return p.faults.empty(); }));
+}
+
 TEST_CASE("a contribution that a latecomer receives is ignored") {
   World world(3);
   Process& two = world.add({2}, {{0, 2}, {1, 2}});

@@ -73,6 +73,7 @@ TEST_CASE("networks on threads of their own") {
       problems[static_cast<std::size_t>(id)] = joined.error().message;
       return;
     }
+    network->release_chunks();
     Row row(10000, static_cast<float>(id));
     for (gossip::Round round = 0; round < 50; ++round) {
       for (int other : {(id + 1) % kPeers, (id + kPeers - 1) % kPeers})

@@ -189,6 +189,7 @@ class World {
     auto made = Network::make(scheduler, std::move(setup), process.memory);
     REQUIRE_MESSAGE(made.ok(), made.error().message);
     process.network = std::move(made).value();
+    if (receives_at_once) process.network->release_chunks();
     return process;
   }
   Process& add(std::vector<int> hosted, const Pairs& edges) {
@@ -248,6 +249,7 @@ class World {
   std::vector<KeyPair> keys;          ///< of the peers, by id; empty: connections are not encrypted
   bool tolerates_loss = false;        ///< processes go on without a lost link
   gossip::Time detour_patience = 3s;  ///< NetworkSetup
+  bool receives_at_once = true;       ///< no process waits with release_chunks()
   bool shares_memory = false;         ///< processes have memory that others may read
   int buffers = 0;                    ///< of all processes, alive or not
   RealScheduler scheduler;

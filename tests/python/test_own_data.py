@@ -178,10 +178,11 @@ def test_columns_and_classes_that_differ_are_refused_by_name(
     assert "columns a, b, c, kind" in said and "columns b, a, c, kind" in said
 
 
+@pytest.mark.parametrize("sets", [(), ("net.failure_timeout=0.8",)])
 def test_a_restarted_process_reads_what_was_agreed(
-    own: Callable[..., Network], tmp_path: Path
+    own: Callable[..., Network], tmp_path: Path, sets: tuple[str, ...]
 ) -> None:
-    net = own("run.rounds=1000000000", "log.every=100", "topology.kind=complete")
+    net = own("run.rounds=1000000000", "log.every=100", "topology.kind=complete", *sets)
     peers = [net.start(str(peer)) for peer in range(PEERS)]
     net.wait_until_training(*range(PEERS))
     peers[2].kill()
@@ -197,6 +198,8 @@ def test_a_restarted_process_reads_what_was_agreed(
     again.wait_for_message("peer 2 joins in round")
     for peer in (peers[0], peers[1], peers[3]):
         peer.wait_for_message("all 4 peers are reachable")
+    for peer in (*peers, again):
+        assert "broke the protocol" not in peer.stderr
 
 
 @pytest.mark.parametrize("sets", [(), ("data.validation=0.2", "data.evaluate=validation")])

@@ -27,7 +27,9 @@ JoinPhase::~JoinPhase() {
 
 bool JoinPhase::has_begun() const {
   const RunProgress& run = state_.run;
-  return run.joined && (run.late || !all_gather_.begun() ? !run.blocking : all_gather_.complete());
+  if (!run.joined) return false;
+  if (run.late) return ready_;
+  return all_gather_.begun() ? all_gather_.complete() : !run.blocking;
 }
 
 Status JoinPhase::wait() {
@@ -91,22 +93,21 @@ void JoinPhase::on_running() {
 }
 
 void JoinPhase::hold_chunks() {
-  held_ = true;
-  released_ = false;
+  ready_ = released_ = false;
   state_.scheduler.cancel(release_timer_);
   for (auto& [pair, edge] : state_.edges)
     if (edge.session) edge.session->hold_data(true);
 }
 
 void JoinPhase::release_chunks() {
-  held_ = false;
+  ready_ = true;
   schedule_release();
 }
 
 /// Not at once: join() returns first.
 void JoinPhase::schedule_release() {
   state_.scheduler.cancel(release_timer_);
-  if (held_) return;
+  if (!ready_ || !state_.run.joined) return;
   release_timer_ = state_.scheduler.after(0ns, [this] {
     released_ = true;
     for (auto& [pair, edge] : state_.edges)

@@ -34,15 +34,15 @@ class JoinPhase {
   void on_running();
 
   /// Everything that precedes the first round is done: the layers above learn of lost and restored
-  /// links by callbacks. What happens to the links of a latecomer before join() or all_gather()
-  /// returns, they learn by connected().
+  /// links by callbacks. What happens to the links of a latecomer before release_chunks(), they
+  /// learn by connected().
   bool has_begun() const;
   /// What the hellos of this process say: the network has begun its rounds.
   bool running() const { return state_.run.late || has_begun(); }
 
-  /// Chunks wait unread until release_chunks().
+  /// Chunks wait unread until release_chunks(), as they do before its first call.
   void hold_chunks();
-  /// Chunks are delivered in the scheduler's next turns.
+  /// Chunks are delivered in the scheduler's next turns, once all pairs are connected.
   void release_chunks();
   bool chunks_released() const { return released_; }
 
@@ -55,8 +55,8 @@ class JoinPhase {
   NetworkState& state_;
   AllGatherPhase& all_gather_;
   Shutdown& shutdown_;
+  bool ready_ = false;       ///< the layers above are, since release_chunks()
   bool released_ = false;    ///< chunks are delivered
-  bool held_ = false;        ///< they are not, from hold_chunks() to release_chunks()
   bool grace_over_ = false;  ///< of a latecomer
   gossip::Scheduler::TimerId report_timer_, release_timer_, grace_timer_;
 };

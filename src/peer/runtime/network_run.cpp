@@ -285,10 +285,10 @@ Status NetworkRun::compute(std::function<Status()> work) {
 }
 
 void NetworkRun::train(Start start) {
+  network_->release_chunks();  // the links of a latecomer are those that are connected from here on
   if (start == Start::by_joining) host_->join(connected(pairs_));
   else host_->start(Host::Clock::real_time);
   if (std::exchange(phase_, Phase::begun) == Phase::before_and_leaves) leave_for_good();
-  network_->release_chunks();
   try {
     scheduler_.run();
     if (staging_) scheduler_.run_io_until([this] { return staging_->idle() || host_->error(); });
