@@ -122,9 +122,15 @@ TEST_CASE("deadline: a straggler costs the others little, and still takes part")
     CHECK(network.fault == "");
     return std::chrono::duration<double>(network.virtual_time).count();
   };
-  const double alone = seconds(undisturbed), beside = seconds(disturbed);
+  const double alone = seconds(undisturbed), late = seconds(waiting);
+  trainer.rate_steps.clear();
+  const double beside = seconds(disturbed);
   CHECK(beside < 1.25 * alone);
-  CHECK(seconds(waiting) > 8 * alone);
+  CHECK(late > 8 * alone);
+  // A step has the size of its round at every peer.
+  CHECK(trainer.rate_steps[0].size() < 40);
+  CHECK(trainer.rate_steps[0].back() > 185);
+  CHECK(trainer.rate_steps[8].back() == 199);
   // It takes part in about one of ten rounds, with both its neighbours.
   std::map<int, int> left_out;
   for (const auto& deviation : disturbed.deviations)

@@ -60,13 +60,16 @@ class PullTrainer final : public Trainer {
       }
       return;
     }
-    for (TrainRequest* request : requests)
+    for (TrainRequest* request : requests) {
+      if (operation == TrainOperation::local_steps || operation == TrainOperation::update)
+        rate_steps[request->peer].push_back(request->step + request->rate_lead);
       for (int step = 0; step < request->steps; ++step)
         for (std::size_t k = 0; k < request->x.size(); ++k) {
           if (operation != TrainOperation::update)
             request->gradient[k] = request->x[k] - target(request->shard_of)[k];
           if (operation != TrainOperation::gradient) request->x[k] -= rate_ * request->gradient[k];
         }
+    }
   }
   double rate(int, std::uint64_t) const override { return rate_; }
   std::size_t shard_size(int peer) const override { return 3 + static_cast<std::size_t>(peer); }
@@ -89,6 +92,7 @@ class PullTrainer final : public Trainer {
 
   int batches = 0;
   std::size_t largest_batch = 0;
+  std::map<int, std::vector<std::uint64_t>> rate_steps;  ///< of the schedule, by peer, in order
 
  private:
   float rate_;

@@ -87,7 +87,6 @@ class FedAvg final : public Algorithm {
     co_await node.copy(x, y);
     co_await node.reset_optimizer();
     const int steps = local_steps(node);
-    node.set_rate_step(t * static_cast<std::uint64_t>(steps));
     if (options_.prox == 0) {
       co_await node.local_steps(y, steps);
       co_return;

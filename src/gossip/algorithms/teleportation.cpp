@@ -117,7 +117,6 @@ class Teleportation final : public Algorithm {
     const std::shared_ptr<const topology::MixingMatrix> w = places_->at(t);
     const auto mine = place_of(node.id(), now), place = place_of(node.id(), next);
     if (mine) {
-      node.set_rate_step(t * static_cast<std::uint64_t>(steps_));
       co_await node.local_steps(node.x(), steps_);
       send(node, t, *mine, next, *w);
     } else {

@@ -60,7 +60,8 @@ class Participation {
 
   /// The peer begins with round t: the rounds before are over, or it did not take part in them.
   void resume_at(Round t) { entered_ = t; }
-  /// The peer begins round t. If other peers take part than in its round before, returns that one.
+  /// The peer begins round t, with that round's step of the schedule of step sizes. If other peers
+  /// take part than in its round before, returns that one.
   std::optional<Round> enter(Round t);
   /// What enter() has found: the peer gives rows to those that join, and reinitialises rows with a
   /// conserved sum. Returns whether it has such rows.

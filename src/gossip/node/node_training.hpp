@@ -55,8 +55,7 @@ class NodeTraining : public NodeRows {
   double rate() const {
     return exchange_.compute().trainer()->rate(id(), steps_done_ + rate_lead_);
   }
-  /// The next step is step `step` of the schedule of step sizes, and so on from there: for a peer
-  /// that has sat rounds out.
+  /// The next step is step `step` of the schedule of step sizes, and so on from there.
   void set_rate_step(std::uint64_t step) { rate_lead_ = step - steps_done_; }
 
   // ---- for the engine

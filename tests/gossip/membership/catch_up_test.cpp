@@ -131,6 +131,8 @@ TEST_CASE("a half that is thousands of rounds behind catches up, and nobody wait
       CHECK(world.longest_wait() < static_cast<int>(4 * notice + 4) * 11ms);
       const std::vector<Round> left_out = world.left_out(0);
       CHECK(left_out.size() > 2000);
+      CHECK(trainer.rate_steps[0].size() < 6000);
+      for (int peer = 0; peer < 8; ++peer) CHECK(trainer.rate_steps[peer].back() == 7999);
       for (int peer = 1; peer < 4; ++peer) CHECK(world.left_out(peer) == left_out);
       for (int peer = 4; peer < 8; ++peer) CHECK(world.left_out(peer).empty());
       for (const auto& row : network.rows)
