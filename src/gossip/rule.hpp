@@ -110,6 +110,8 @@ struct RuleKind {
   int (*least_neighbours)(int hostile) = nullptr;
   /// What the guarantee of the source needs beyond that, as a clause; empty: nothing is known here.
   std::string guarantee = {};
+  /// Whether the mix of rows of which one weighs 1/2 or more in W is that row.
+  bool majority_decides = false;
   std::function<Result<MixingRule>(const ParameterValues&)> make;
 
   /// The largest b that a peer with this number of neighbours withstands.

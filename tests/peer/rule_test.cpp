@@ -130,6 +130,16 @@ TEST_CASE("a rule is refused where it has no effect or no guarantee, with an alt
             .find("set mixing.hostile = 2, or choose") != std::string::npos);
   CHECK(rule_refusal({"mixing.rule=trimmed_mean", "mixing.hostile=0"}) == "");
   CHECK(rule_refusal({"mixing.rule=krum", "run.peers=1"}) == "");
+  const std::string mixes_never =
+      rule_refusal({"mixing.rule=geometric_median", "mixing.hostile=0", "topology.lazy=true"});
+  CHECK(mixes_never ==
+        "mixing.rule: 'geometric_median' of rows of which one weighs 1/2 or more is that row, and "
+        "on 'ring' peer 0 weighs its own by 0.667 at least, so it would never mix; set "
+        "topology.lazy = false, or choose a topology with more neighbours (complete, torus), or "
+        "another rule");
+  CHECK(rule_refusal({"mixing.rule=geometric_median", "mixing.hostile=0", "topology.kind=star"})
+            .find("peer 1 weighs its own by 0.889") != std::string::npos);
+  CHECK(rule_refusal({"mixing.rule=geometric_median", "run.peers=1"}) == "");
   for (const gossip::AlgorithmKind& kind : gossip::algorithms::catalog()) {
     CAPTURE(kind.name);
     const std::string refused = rule_refusal(

@@ -114,6 +114,7 @@ RuleKind descriptor() {
           .parameters = parameters.specs(),
           .least_neighbours = [](int hostile) { return 2 * hostile; },
           .guarantee = "the weight of the hostile rows has to be below 1/2",
+          .majority_decides = true,
           .make = make_rule_with(parameters, make)};
 }
 

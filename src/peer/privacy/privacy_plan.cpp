@@ -54,6 +54,15 @@ Status check_pairs(const PrivateRun& run) {
         fmt::format("it cancels in the averages of neighbours, and '{}' averages otherwise; set it "
                     "to 0, or choose an algorithm that mixes (dpsgd, gradient_tracking)",
                     config.algorithm.kind));
+  if (config.mixing.kind != "mean")
+    return refused(fmt::format(
+        "it cancels in means of the rows by W, which '{}' does not take; set mixing.rule = mean, "
+        "or set it to 0",
+        config.mixing.kind));
+  if (run.schedule.weighing().only_rows())
+    return refused(
+        "it cancels where the columns of W sum to 1, and with topology.weights = in_degree only "
+        "its rows do; set topology.weights = auto, or set it to 0");
   if (run.schedule.period() != 1 || !run.schedule.participants().are_all())
     return refused(
         fmt::format("neighbours share it in every round, and those of '{}' change; choose a graph "

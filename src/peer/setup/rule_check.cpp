@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 namespace gossamer::peer {
 namespace {
@@ -55,6 +56,34 @@ Status check_hostile(const Setup& setup, const gossip::RuleKind& kind) {
                   peer, neighbours, round, most, most == 0 ? ", which withstands none" : ""));
 }
 
+/// A peer that never weighs its own row by less than 1/2 would never mix.
+Status check_own_weights(const Setup& setup, const gossip::RuleKind& kind) {
+  if (!kind.majority_decides) return {};
+  const std::vector<const topology::MixingSchedule*> parts = setup.schedule->parts();
+  for (std::size_t k = 0; k < parts.size(); ++k) {
+    const int period = parts[k]->period() > 0 ? parts[k]->period() : kRandomRounds;
+    std::map<int, double> least;
+    for (int t = 0; t < period; ++t) {
+      const auto w = parts[k]->at(static_cast<gossip::Round>(t));
+      for (int i = 0; i < w->peers(); ++i) {
+        if (w->in_neighbours(i).empty()) continue;
+        double& known = least.try_emplace(i, 1.0).first->second;
+        known = std::min(known, w->self_weight(i));
+      }
+    }
+    for (const auto& [i, weight] : least)
+      if (weight > 0.5 - 1e-9)
+        return invalid_error(fmt::format(
+            "mixing.rule: '{}' of rows of which one weighs 1/2 or more is that row, and on '{}' "
+            "peer {} weighs its own by {:.3g} at least, so it would never mix; set topology.lazy "
+            "= false, or choose a topology with more neighbours (complete, torus), or another rule",
+            kind.name, setup.config.topology.kind,
+            setup.schedule->participants().changes()[k].peers[static_cast<std::size_t>(i)],
+            weight));
+  }
+  return {};
+}
+
 }  // namespace
 
 FewestNeighbours fewest_neighbours(const topology::MixingSchedule& schedule) {
@@ -102,6 +131,7 @@ Status check_rule(const Setup& setup, const gossip::RuleKind& kind) {
         "codec.kind: '{}' rounds the rows that '{}' compares; set codec.kind = none, or "
         "mixing.rule = mean",
         config.codec.kind, kind.name));
+  GOSSAMER_TRY_STATUS(check_own_weights(setup, kind));
   return check_hostile(setup, kind);
 }
 

@@ -45,6 +45,12 @@ TEST_CASE("where noise would not cancel, or would be known, it is refused") {
       {{"algorithm.kind=allreduce", "topology.kind=complete"},
        "privacy.pair_noise: it cancels in the averages of neighbours, and 'allreduce' averages "
        "otherwise; set it to 0, or choose an algorithm that mixes (dpsgd, gradient_tracking)"},
+      {{"mixing.rule=clipped"},
+       "privacy.pair_noise: it cancels in means of the rows by W, which 'clipped' does not take; "
+       "set mixing.rule = mean, or set it to 0"},
+      {{"topology.kind=exponential", "topology.weights=in_degree"},
+       "privacy.pair_noise: it cancels where the columns of W sum to 1, and with topology.weights "
+       "= in_degree only its rows do; set topology.weights = auto, or set it to 0"},
       {{"topology.kind=random_matching"},
        "privacy.pair_noise: neighbours share it in every round, and those of 'random_matching' "
        "change; choose a graph that does not (exponential, torus), in which all peers take part"},
