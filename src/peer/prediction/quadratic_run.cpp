@@ -64,8 +64,11 @@ Result<theory::Recipe> recipe_of(const Setup& setup) {
   recipe.rate = [&trainer = *setup.workload->trainer()](std::uint64_t step) {
     return trainer.rate(0, step);
   };
-  if (optimizer.schedule.schedule == "constant")
-    recipe.settled_rate = optimizer.rate;  // after the warm-up, if any
+  const train::ScheduleOptions& schedule = optimizer.schedule;
+  std::uint64_t changes = schedule.warmup_steps;
+  for (const int milestone : schedule.milestones)
+    changes = std::max(changes, static_cast<std::uint64_t>(milestone));
+  if (schedule.schedule != "cosine") recipe.settled_rate = recipe.rate(changes);
   return recipe;
 }
 
