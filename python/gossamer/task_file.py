@@ -37,8 +37,7 @@ def load_task(config: Mapping[str, Mapping[str, Any]]) -> Trainer | RequestHandl
     path = Path(model["file"])
     make = task_function(load_module(path), path)
     settings = {key: value for key, value in model.items() if key not in OWN_KEYS}
-    check_settings(make, settings, path)
-    task = make(config, **settings)
+    task = make(config, **checked_settings(make, settings, path))
     if not isinstance(task, RequestHandler | Trainer):
         raise Error(
             f"model.file: {path}: task() returned {type(task).__name__}, which is no "
@@ -75,10 +74,14 @@ def task_function(module: ModuleType, path: Path) -> Callable[..., Any]:
     return make
 
 
-def check_settings(make: Callable[..., Any], settings: Mapping[str, Any], path: Path) -> None:
+def checked_settings(
+    make: Callable[..., Any], settings: Mapping[str, Any], path: Path
+) -> dict[str, Any]:
+    """The settings as task() takes them: an array is a tuple where the default is one."""
     parameters = list(inspect.signature(make).parameters.values())
     if any(each.kind is inspect.Parameter.VAR_KEYWORD for each in parameters):
-        return
+        return dict(settings)
+    checked = dict(settings)
     known = {each.name: each.default for each in parameters[1:]}
     for name, value in settings.items():
         if name not in known:
@@ -89,6 +92,9 @@ def check_settings(make: Callable[..., Any], settings: Mapping[str, Any], path: 
         default = known[name]
         if default is inspect.Parameter.empty or default is None:
             continue
+        if isinstance(value, list) and isinstance(default, tuple):
+            checked[name] = tuple(value)
+            continue
         if type(value) is not type(default) and not (type(value) is int and type(default) is float):
             raise Error(
                 f"model.{name}: {value!r} is a value of another type than the default, {default!r}"
@@ -96,3 +102,4 @@ def check_settings(make: Callable[..., Any], settings: Mapping[str, Any], path: 
     for name, default in known.items():
         if default is inspect.Parameter.empty and name not in settings:
             raise Error(f"model.{name}: task() in {path} needs this setting; give it a value")
+    return checked

@@ -10,7 +10,7 @@ import gossamer
 import numpy as np
 import pytest
 from conftest import Configure
-from gossamer.task_file import load_task
+from gossamer.task_file import checked_settings, load_task
 from network_test_util import wait_until
 from process_test_util import PROGRAMS
 from tasks import NumpySoftmax
@@ -124,6 +124,16 @@ def test_theory_predicts_the_bytes_of_a_task(config: Path, tmp_path: Path) -> No
     attacked = gossamer_program("predict", config, *attack)
     assert attacked.returncode == 2 and "set attack.kind = none" in attacked.stderr
     assert gossamer_program("predict", config, "--decay", "2").returncode == 2
+
+
+def test_an_array_is_a_tuple_where_the_default_is_one() -> None:
+    def task(_config: object, layers: tuple[int, ...] = (64,), rates: object = None) -> None: ...
+
+    given = {"layers": [32, 16], "rates": [0.1]}
+    checked = checked_settings(task, given, Path("task.py"))
+    assert checked == {"layers": (32, 16), "rates": [0.1]}
+    with pytest.raises(gossamer.Error, match="another type than the default, \\(64,\\)"):
+        checked_settings(task, {"layers": 32}, Path("task.py"))
 
 
 def test_wrong_settings_and_files_are_named(config: Path, tmp_path: Path) -> None:
