@@ -21,6 +21,10 @@ cudaError_t begin_on_stream(const char* name, cudaStream_t stream) {
 /// Leaves the function with the expression's error.
 #define GOSSAMER_BEGIN(expression) \
   if (const cudaError_t begin_error = (expression); begin_error != cudaSuccess) return begin_error
+/// Leaves a function that frees something with the expression's error, unless all calls fail.
+#define GOSSAMER_BEGIN_FREEING(expression)                                          \
+  if (const cudaError_t begin_error = (expression); begin_error != engine().lost()) \
+  return begin_error
 
 cudaError_t cudaDeviceSynchronize() {
   GOSSAMER_BEGIN(engine().begin("cudaDeviceSynchronize"));
@@ -46,10 +50,10 @@ cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
   return cudaSuccess;
 }
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
-  GOSSAMER_BEGIN(begin_on_stream("cudaStreamDestroy", stream));
+  GOSSAMER_BEGIN_FREEING(begin_on_stream("cudaStreamDestroy", stream));
   if (stream == nullptr) return remember(cudaErrorInvalidResourceHandle);
   engine().destroy(stream);
-  return cudaSuccess;
+  return engine().lost();
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   GOSSAMER_BEGIN(begin_on_stream("cudaStreamSynchronize", stream));
@@ -85,10 +89,10 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
   return cudaSuccess;
 }
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
-  GOSSAMER_BEGIN(engine().begin("cudaEventDestroy"));
+  GOSSAMER_BEGIN_FREEING(engine().begin("cudaEventDestroy"));
   --events;
   delete event;
-  return cudaSuccess;
+  return engine().lost();
 }
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   GOSSAMER_BEGIN(begin_on_stream("cudaEventRecord", stream));
@@ -125,10 +129,13 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mo
   return engine().begin_capture(stream, mode);
 }
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
-  GOSSAMER_BEGIN(begin_on_stream("cudaStreamEndCapture", stream));
   *graph = nullptr;
   Items items;
-  GOSSAMER_BEGIN(engine().end_capture(stream, items));
+  const cudaError_t begun = begin_on_stream("cudaStreamEndCapture", stream);
+  const cudaError_t ended =
+      engine().end_capture(stream, items);  // also where an error is asked for
+  GOSSAMER_BEGIN(begun);
+  GOSSAMER_BEGIN(ended);
   *graph = new CUgraph_st{std::move(items)};
   ++graphs;
   return cudaSuccess;
@@ -160,16 +167,16 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
                       }});
 }
 cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
-  GOSSAMER_BEGIN(engine().begin("cudaGraphDestroy"));
+  GOSSAMER_BEGIN_FREEING(engine().begin("cudaGraphDestroy"));
   --graphs;
   delete graph;
-  return cudaSuccess;
+  return engine().lost();
 }
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) {
-  GOSSAMER_BEGIN(engine().begin("cudaGraphExecDestroy"));
+  GOSSAMER_BEGIN_FREEING(engine().begin("cudaGraphExecDestroy"));
   --graphs;
   delete executable;  // its running work ends before it is destroyed
-  return cudaSuccess;
+  return engine().lost();
 }
 
 namespace gossamer::emulation {

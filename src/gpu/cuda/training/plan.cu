@@ -84,7 +84,8 @@ void add(Key& key, const Program& p) {
   }
 }
 
-/// Whether at(job) has equal distances from job to job; `distance` is set to it, in values.
+/// Whether at(job) has equal distances > 0 from job to job, as a strided product needs; `distance`
+/// is set to it, in values.
 template <class Real, class At>
 bool evenly(std::span<const Job<Real>> jobs, At at, std::ptrdiff_t& distance) {
   const auto apart = [&](std::size_t i) {
@@ -95,7 +96,7 @@ bool evenly(std::span<const Job<Real>> jobs, At at, std::ptrdiff_t& distance) {
   for (std::size_t i = 1; i + 1 < jobs.size(); ++i)
     if (apart(i) != distance) return false;
   const auto size = static_cast<std::ptrdiff_t>(sizeof(Real));
-  if (distance % size != 0) return false;
+  if (distance % size != 0 || (jobs.size() > 1 && distance <= 0)) return false;
   distance /= size;
   return true;
 }

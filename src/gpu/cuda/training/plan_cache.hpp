@@ -16,9 +16,10 @@ namespace gossamer::gpu::cuda {
 struct Plan {
   virtual ~Plan() = default;
   DeviceBuffer memory;
-  GraphExecutable graph;  ///< empty until the step has been captured
+  GraphExecutable graph;  ///< empty unless the step has been captured
   bool ran = false;       ///< The step ran once, kernel by kernel, which loads libraries; from then
                           ///< on it may be captured.
+  bool captures = true;   ///< false: CUDA did not capture it, and it runs kernel by kernel
 };
 
 /// Thread: one. Memory of a removed plan is overwritten by later work of the same stream only.

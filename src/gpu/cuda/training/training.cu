@@ -4,6 +4,7 @@
 #include <cstring>
 #include <mutex>
 #include <new>
+#include <stdexcept>
 #include <utility>
 #include <variant>
 
@@ -35,24 +36,28 @@ void run_step(StreamContext& context, const TrainingPlan<Real>& plan, const Task
 }
 
 /// Captures the work that body() enqueues on the stream as a graph. `body` must not wait or
-/// allocate.
+/// allocate. Empty if CUDA does not capture it. What the GPU itself has to report, it reports again
+/// when the work is enqueued.
 template <class Body>
 GraphExecutable captured(StreamContext& context, Body body) {
   const std::lock_guard lock(context.capturing());
-  GOSSAMER_CUDA(cudaStreamBeginCapture, context.stream(), cudaStreamCaptureModeThreadLocal);
   cudaGraph_t raw = nullptr;
-  try {
-    body();
-  } catch (...) {
-    static_cast<void>(cudaStreamEndCapture(context.stream(), &raw));
-    const Graph abandoned(raw);
-    static_cast<void>(cudaGetLastError());
-    throw;
-  }
-  GOSSAMER_CUDA(cudaStreamEndCapture, context.stream(), &raw);
-  const Graph graph(raw);
   cudaGraphExec_t executable = nullptr;
-  GOSSAMER_CUDA(cudaGraphInstantiate, &executable, graph.get(), 0);
+  try {
+    GOSSAMER_CUDA(cudaStreamBeginCapture, context.stream(), cudaStreamCaptureModeThreadLocal);
+    try {
+      body();
+    } catch (...) {
+      static_cast<void>(cudaStreamEndCapture(context.stream(), &raw));
+      const Graph abandoned(raw);
+      throw;
+    }
+    GOSSAMER_CUDA(cudaStreamEndCapture, context.stream(), &raw);
+    const Graph graph(raw);
+    GOSSAMER_CUDA(cudaGraphInstantiate, &executable, graph.get(), 0);
+  } catch (const std::runtime_error&) {
+    static_cast<void>(cudaGetLastError());
+  }
   return GraphExecutable(executable);
 }
 
@@ -69,8 +74,10 @@ void run_plan(StreamContext& context, TrainingPlan<Real>& plan, const PlanReques
     const int count = std::min(together, steps - first);
     send_call(context, plan, request.jobs, request.pass, first, count);
     for (int s = 0; s < count; ++s) {
-      if (plan.ran && !plan.graph && request.pass != Pass::evaluate)
+      if (plan.ran && !plan.graph && plan.captures && request.pass != Pass::evaluate) {
         plan.graph = captured(context, step);
+        plan.captures = static_cast<bool>(plan.graph);
+      }
       if (plan.graph) GOSSAMER_CUDA(cudaGraphLaunch, plan.graph.get(), context.stream());
       else step();
       plan.ran = true;
