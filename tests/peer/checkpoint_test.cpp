@@ -304,6 +304,9 @@ TEST_CASE("a forged manifest, whose checksum is right, cannot start a run at num
     for (const Json& value : {Json(-1), Json(1e300), Json("1"), Json()}) beyond(pointer, value);
   for (const Json& value : {Json(), Json::array(), Json(7)}) beyond("/nodes/0/participants", value);
   beyond("/nodes/0/counters", Json::array({-1}));
+  CHECK(refusal_with("/nodes/0/rounds_left_out", 1) == "");
+  for (const Json& value : {Json(-1), Json("1"), Json(process.setup.config.run.rounds + 1)})
+    beyond("/nodes/0/rounds_left_out", value);
   for (const char* pointer : {"/nodes/0/program/offset", "/nodes/1/program/bytes"})
     beyond(pointer, -1);
   const std::string state = state_path(path).string() + " is damaged: ";

@@ -139,6 +139,33 @@ def test_a_silent_peer_is_lost_after_the_failure_timeout(network: NetworkFactory
         assert net.records(other)[-1]["refused_connections"]["keys"] == 0
 
 
+def test_a_resumed_peer_still_counts_the_rounds_that_it_left_out(network: NetworkFactory) -> None:
+    net = network(3, "net.failure_timeout=0.5", "checkpoint.every=20", *FOREVER)
+    peers = [net.start(str(k)) for k in range(3)]
+    net.wait_until_training(*range(3))
+    peers[1].process.send_signal(signal.SIGSTOP)
+    for peer in (peers[0], peers[2]):
+        peer.wait_for_message("peer 1 is unreachable; 2 of 3 peers continue")
+    wait_for_rounds(net, [peers[0], peers[2]])
+    peers[1].process.send_signal(signal.SIGCONT)
+    peers[0].wait_for_message("all 3 peers are reachable")
+    wait_for_rounds(net, peers, 60)
+    stop(peers)
+
+    def left_out() -> int:
+        *_, last, end = (r for r in net.records(1) if r["record"] in ("round", "end"))
+        return last["round"] - end["rounds"]
+
+    before = left_out()
+    assert before > 40
+    again = [net.start(str(k), resume="auto") for k in range(3)]
+    for peer in again:
+        peer.wait_for_message("resuming from the checkpoint of round")
+    wait_for_rounds(net, again)
+    stop(again)
+    assert left_out() >= before
+
+
 def test_a_diverging_peer_ends_and_the_others_continue(
     network: NetworkFactory, tmp_path: Path
 ) -> None:

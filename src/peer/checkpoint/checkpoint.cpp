@@ -43,6 +43,7 @@ Json to_json(const NodeState& state) {
     json["program"] = {
         {"offset", program->offset}, {"bytes", program->bytes}, {"hash", program->hash}};
   if (!state.participants.empty()) json["participants"] = state.participants;
+  if (state.rounds_left_out > 0) json["rounds_left_out"] = state.rounds_left_out;
   return json;
 }
 
@@ -73,6 +74,8 @@ NodeState node_from(const Json& json) {
                      program->at("hash").get<std::string>()};
   if (const auto ids = json.find("participants"); ids != json.end())
     ids->get_to(state.participants);
+  if (const auto rounds = json.find("rounds_left_out"); rounds != json.end())
+    state.rounds_left_out = count(*rounds);
   return state;
 }
 
@@ -155,7 +158,7 @@ Status check_nodes(const Setup& setup, const fs::path& path, const Manifest& man
           path, fmt::format("node {} is out of order, or the run has no such node", state.node));
     if (state.steps > kMaxLocalSteps)
       return damaged_file(path, fmt::format("node {} has {} local steps", state.node, state.steps));
-    if (!are_plausible(state))
+    if (!are_plausible(state) || state.rounds_left_out > manifest.round)
       return damaged_file(
           path, fmt::format("a time or a count of node {} is negative or too large", state.node));
     lowest = state.node + 1;

@@ -32,8 +32,11 @@ NodeSnapshot Host::snapshot(gossip::PeerEngine& engine) {
   NodeSnapshot snapshot;
   snapshot.round = state.round;
   snapshot.wall_seconds = log_.wall_seconds();
-  snapshot.state = {engine.id(), state.steps, std::move(state.counters), log_.metrics_of(engine),
-                    {},          {}};
+  snapshot.state = {.node = engine.id(),
+                    .steps = state.steps,
+                    .counters = std::move(state.counters),
+                    .metrics = log_.metrics_of(engine),
+                    .rounds_left_out = state.rounds_left_out};
   if (changing_ && state.round > 0)
     snapshot.state.participants = ids_text(changing_->participants().at(state.round - 1).peers);
   // Messages that wait here are of later rounds, and will be sent again.
@@ -89,7 +92,7 @@ Status Host::restore(gossip::PeerEngine& engine, gossip::Round round,
   const bool others_took_part =
       !state.participants.empty() &&
       state.participants != ids_text(setup_.schedule->participants().at(0).peers);
-  engine.restore({round, state.steps, state.counters, !others_took_part});
+  engine.restore({round, state.steps, state.counters, !others_took_part, state.rounds_left_out});
   if (others_took_part) log_.forget_participants();
   engine.node().set_times(state.metrics.times);
   if (setup_.trains()) GOSSAMER_TRY_STATUS(restore_workload(engine, saved));
