@@ -126,7 +126,7 @@ void* BasicCpuDevice<Real>::allocate(std::size_t bytes, int) {
 }
 
 template <class Real>
-void BasicCpuDevice<Real>::release(void* memory) {
+void BasicCpuDevice<Real>::release(void* memory) noexcept {
   if (!state_->shared || !state_->shared->release(memory)) std::free(memory);
 }
 
@@ -157,16 +157,16 @@ void BasicCpuDevice<Real>::download(void* host, const void* device, std::size_t 
 
 template <class Real>
 void BasicCpuDevice<Real>::begin_upload(void* device, const void* host, std::size_t bytes,
-                                        std::function<void()> done) {
+                                        CopyDone done) {
   upload(device, host, bytes);
-  done();
+  done({});
 }
 
 template <class Real>
 void BasicCpuDevice<Real>::begin_download(void* host, const void* device, std::size_t bytes,
-                                          std::function<void()> done) {
+                                          CopyDone done) {
   download(host, device, bytes);
-  done();
+  done({});
 }
 
 template <class Real>

@@ -22,18 +22,16 @@ class BasicCpuDevice : public BasicDevice<Real> {
   int threads() const;
 
   void* allocate(std::size_t bytes, int gpu_index = 0) override;
-  void release(void* memory) override;
+  void release(void* memory) noexcept override;
   MemoryInfo memory_info(int gpu_index = 0) override;
   SharedMemory* share() override;
   bool host_accessible() const override { return true; }
   void* allocate_host(std::size_t bytes) override { return allocate(bytes); }
-  void release_host(void* memory) override { release(memory); }
+  void release_host(void* memory) noexcept override { release(memory); }
   void upload(void* device, const void* host, std::size_t bytes) override;
   void download(void* host, const void* device, std::size_t bytes) override;
-  void begin_upload(void* device, const void* host, std::size_t bytes,
-                    std::function<void()> done) override;
-  void begin_download(void* host, const void* device, std::size_t bytes,
-                      std::function<void()> done) override;
+  void begin_upload(void* device, const void* host, std::size_t bytes, CopyDone done) override;
+  void begin_download(void* host, const void* device, std::size_t bytes, CopyDone done) override;
   void finish() override {}
 
   void execute(const BasicRequests<Real>& requests) override;

@@ -20,7 +20,7 @@ namespace gossamer::train {
 ///   step      γ = rate · factor^(number of milestones ≤ s)
 ///   cosine    γ = final_rate + (rate − final_rate) (1 + cos(π (s − W) / (S − W))) / 2
 ///             (Loshchilov and Hutter 2017, without restarts)
-/// If a peer skips rounds (fedavg), s and S count as if it did not.
+/// If a peer leaves rounds out, s and S count as if it did not.
 struct ScheduleOptions {
   std::string schedule = "constant";  ///< constant | step | cosine
   std::uint64_t warmup_steps = 0;

@@ -116,7 +116,7 @@ TEST_CASE(
   std::condition_variable changed;
   std::vector<std::size_t> downs, ups;
   const auto note = [&](std::vector<std::size_t>& list, std::size_t piece) {
-    return [&, piece] {
+    return [&, piece](const Status&) {
       const std::lock_guard lock(mutex);
       list.push_back(piece);
       changed.notify_all();
@@ -157,9 +157,9 @@ TEST_CASE("GPU: an empty transfer is done too") {
   GOSSAMER_GPU(gpu_device);
   std::promise<void> down, up;
   const Held<float> row(*gpu_device, 1);
-  gpu_device->begin_download(nullptr, row.get(), 0, [&] { down.set_value(); });
+  gpu_device->begin_download(nullptr, row.get(), 0, [&](const Status&) { down.set_value(); });
   down.get_future().wait();
-  gpu_device->begin_upload(row.get(), nullptr, 0, [&] { up.set_value(); });
+  gpu_device->begin_upload(row.get(), nullptr, 0, [&](const Status&) { up.set_value(); });
   up.get_future().wait();
 }
 

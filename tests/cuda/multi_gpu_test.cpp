@@ -269,14 +269,16 @@ TEST_CASE("GPUs: what has come up to one GPU is there for the others") {
   auto* pinned = static_cast<float*>(device->allocate_host(kLength * sizeof(float)));
   std::copy(values.begin(), values.end(), pinned);
   std::promise<void> up, down;
-  device->begin_upload(there.get(), pinned, kLength * sizeof(float), [&] { up.set_value(); });
+  device->begin_upload(there.get(), pinned, kLength * sizeof(float),
+                       [&](const Status&) { up.set_value(); });
   up.get_future().wait();
   std::fill_n(pinned, kLength, 0.0F);
   const CopyRequest<float> copy{there.get(), here.get(), kLength};
   device->execute(std::span(&copy, 1));
   const FillRequest<float> fill{0, there.get(), kLength};
   device->execute(std::span(&fill, 1));
-  device->begin_download(pinned, here.get(), kLength * sizeof(float), [&] { down.set_value(); });
+  device->begin_download(pinned, here.get(), kLength * sizeof(float),
+                         [&](const Status&) { down.set_value(); });
   down.get_future().wait();
   CHECK(std::equal(values.begin(), values.end(), pinned));
   device->release_host(pinned);

@@ -81,5 +81,9 @@ int gpu_of(const void* memory);
 
 /// The `skip`+1st next call to `name` ("cudaMalloc", …) fails with CUDA's error number `error`.
 void fail(const char* name, int error, int skip = 0);
+/// The same, and all calls after it fail too, until settings are set: as after a fault of a kernel,
+/// which CUDA reports from then on. Functions that free something do so all the same. A program
+/// begins so with the environment variable GOSSAMER_EMULATED_LOSS = "name:skip".
+void lose_gpus(const char* name, int skip = 0);
 
 }  // namespace gossamer::emulation

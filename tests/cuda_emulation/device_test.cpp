@@ -113,12 +113,14 @@ TEST_CASE("emulated: late transfers come after what was asked for before them") 
     const gpu::ScaleRequest<float> twice{2, row.get(), 100};
     for (int i = 0; i < 20; ++i) gpu_device->execute(std::span(&twice, 1));
     std::promise<void> down, up;
-    gpu_device->begin_download(host, row.get(), 100 * sizeof(float), [&] { down.set_value(); });
+    gpu_device->begin_download(host, row.get(), 100 * sizeof(float),
+                               [&](const Status&) { down.set_value(); });
     down.get_future().wait();
     CHECK(std::vector<float>(host, host + 100) == std::vector<float>(100, 1 << 20));
     const gpu::FillRequest<float> fill{-1, row.get(), 100};
     gpu_device->execute(std::span(&fill, 1));
-    gpu_device->begin_upload(row.get(), host, 100 * sizeof(float), [&] { up.set_value(); });
+    gpu_device->begin_upload(row.get(), host, 100 * sizeof(float),
+                             [&](const Status&) { up.set_value(); });
     up.get_future().wait();
     CHECK(row.values() == std::vector<float>(100, 1 << 20));
     gpu_device->release_host(host);
@@ -175,6 +177,32 @@ TEST_CASE("emulated: a round of training and mixing never waits, and its steps a
   CHECK(after.graph_launches == before.graph_launches + 5 * 3);
   CHECK(after.launches - before.launches <= 5 * 4);
   CHECK(after.kernels > after.launches + before.kernels - before.launches);
+}
+
+TEST_CASE("emulated: a step that CUDA does not capture runs kernel by kernel, to the same bits") {
+  const CompiledModel network = compiled(layers_of_every_kind(), kColourImage, 5);
+  const Samples samples(kColourImage, 40);
+  const auto trained = [&](const char* fails) {
+    const auto gpu_device = device();
+    Fleet<float> fleet(*gpu_device, network, samples, 4);
+    if (fails != nullptr) emulation::fail(fails, cudaErrorStreamCaptureUnsupported);
+    const std::uint64_t before = emulation::counts().graph_launches;
+    for (std::uint64_t number = 0; number < 2; ++number) {
+      Plan plan = kSteps;
+      plan.first_step = 3 * number;
+      fleet.run(plan, {5});
+    }
+    CHECK((emulation::counts().graph_launches == before) == (fails != nullptr));
+    return fleet.outcome();
+  };
+  const auto captured = trained(nullptr);
+  for (const char* call :
+       {"cudaStreamBeginCapture", "cudaStreamEndCapture", "cudaGraphInstantiate"}) {
+    CAPTURE(call);
+    const auto launched = trained(call);
+    CHECK(launched.parameters == captured.parameters);
+    CHECK(launched.losses == captured.losses);
+  }
 }
 
 TEST_CASE("emulated: a device gives back all it took") {
@@ -242,6 +270,31 @@ TEST_CASE("emulated: training that does not fit is std::bad_alloc") {
   }
   fleet.run(kSteps, {5});
   CHECK(std::isfinite(fleet.outcome().losses[0]));
+}
+
+TEST_CASE("emulated: a GPU that fails ends every copy with its error, and frees without a word") {
+  const auto before = emulation::holdings();
+  const With with({});  // whose end brings the GPU back
+  {
+    const auto gpu_device = device();
+    const Held<float> row(*gpu_device, std::vector<float>(100, 1));
+    auto* host = static_cast<float*>(gpu_device->allocate_host(100 * sizeof(float)));
+    emulation::lose_gpus("cudaEventSynchronize");
+    std::promise<Status> down;
+    gpu_device->begin_download(host, row.get(), 100 * sizeof(float),
+                               [&](const Status& copied) { down.set_value(copied); });
+    const Status copied = down.get_future().get();
+    REQUIRE_FALSE(copied.ok());
+    CHECK(contains(copied.error().message, "cuda:0: cudaEventSynchronize: unspecified launch"));
+    bool called = false;
+    CHECK_THROWS_AS(gpu_device->begin_upload(row.get(), host, 100 * sizeof(float),
+                                             [&](const Status&) { called = true; }),
+                    std::runtime_error);
+    CHECK_FALSE(called);
+    gpu_device->release_host(host);
+    gpu_device->release_host(nullptr);
+  }
+  CHECK(emulation::holdings() == before);
 }
 
 TEST_CASE("emulated: CUDA's errors come with the call's name and CUDA's words") {

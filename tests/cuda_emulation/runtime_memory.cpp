@@ -72,6 +72,10 @@ cudaError_t begin_on_gpu(const char* name) {
 /// Leaves the function with the expression's error.
 #define GOSSAMER_BEGIN(expression) \
   if (const cudaError_t begin_error = (expression); begin_error != cudaSuccess) return begin_error
+/// Leaves a function that frees something with the expression's error, unless all calls fail.
+#define GOSSAMER_BEGIN_FREEING(expression)                                          \
+  if (const cudaError_t begin_error = (expression); begin_error != engine().lost()) \
+  return begin_error
 
 cudaError_t cudaGetDeviceCount(int* count) {
   GOSSAMER_BEGIN(engine().begin("cudaGetDeviceCount"));
@@ -210,11 +214,11 @@ cudaError_t cudaMalloc(void** memory, std::size_t bytes) {
 }
 
 cudaError_t cudaFree(void* memory) {
-  GOSSAMER_BEGIN(begin_on_gpu("cudaFree"));
+  GOSSAMER_BEGIN_FREEING(begin_on_gpu("cudaFree"));
   GOSSAMER_BEGIN(engine().forbid_in_capture());
-  if (memory == nullptr) return cudaSuccess;
+  if (memory == nullptr) return engine().lost();
   engine().wait_gpu(arena().gpu_of(memory));
-  return arena().release(memory) ? cudaSuccess : remember(cudaErrorInvalidValue);
+  return arena().release(memory) ? engine().lost() : remember(cudaErrorInvalidValue);
 }
 
 cudaError_t cudaMallocHost(void** memory, std::size_t bytes, unsigned) {
@@ -230,9 +234,9 @@ cudaError_t cudaMallocHost(void** memory, std::size_t bytes, unsigned) {
 }
 
 cudaError_t cudaFreeHost(void* memory) {
-  GOSSAMER_BEGIN(begin_on_gpu("cudaFreeHost"));
+  GOSSAMER_BEGIN_FREEING(begin_on_gpu("cudaFreeHost"));
   GOSSAMER_BEGIN(engine().forbid_in_capture());
-  if (memory == nullptr) return cudaSuccess;
+  if (memory == nullptr) return engine().lost();
   engine().wait_all();
   {
     const std::lock_guard lock(pinned().mutex);
@@ -240,7 +244,7 @@ cudaError_t cudaFreeHost(void* memory) {
       return remember(cudaErrorInvalidValue);
   }
   std::free(memory);
-  return cudaSuccess;
+  return engine().lost();
 }
 
 cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {

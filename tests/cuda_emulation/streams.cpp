@@ -37,12 +37,18 @@ Engine::Engine() {
   streams_.push_back(std::make_unique<CUstream_st>());
   if (const char* gpus = std::getenv("GOSSAMER_EMULATED_GPUS"))
     settings_.gpus = std::clamp(std::atoi(gpus), 0, kMostGpus);
+  if (const char* loss = std::getenv("GOSSAMER_EMULATED_LOSS")) {
+    const std::string text = loss;
+    const std::size_t colon = text.find(':');
+    lose_gpus(text.substr(0, colon).c_str(), std::atoi(text.substr(colon + 1).c_str()));
+  }
 }
 
 void Engine::set(const Settings& settings) {
   wait_all();
   std::unique_lock lock(mutex_);
   settings_ = settings;
+  lost_ = cudaSuccess;
   random_.seed(settings.seed);
   if (settings.late && !late_.joinable()) late_ = std::thread([this] { work_late(); });
   if (settings.late || !late_.joinable()) return;
@@ -61,15 +67,27 @@ Settings Engine::settings() {
 
 void Engine::fail(const char* name, int error, int skip) {
   const std::lock_guard lock(mutex_);
-  failures_.push_back({name, error, skip});
+  failures_.push_back({name, static_cast<cudaError_t>(error), skip});
+}
+
+void Engine::lose_gpus(const char* name, int skip) {
+  const std::lock_guard lock(mutex_);
+  failures_.push_back({name, cudaErrorLaunchFailure, skip, /*lasts=*/true});
+}
+
+cudaError_t Engine::lost() {
+  const std::lock_guard lock(mutex_);
+  return lost_;
 }
 
 cudaError_t Engine::begin(const char* name) {
   if (in_host_function) return remember(cudaErrorNotPermitted);
   const std::lock_guard lock(mutex_);
+  if (lost_ != cudaSuccess) return remember(lost_);
   const auto failure = std::ranges::find(failures_, std::string(name), &Failure::name);
   if (failure == failures_.end() || failure->skip-- > 0) return cudaSuccess;
-  const auto error = static_cast<cudaError_t>(failure->error);
+  const cudaError_t error = failure->error;
+  if (failure->lasts) lost_ = error;
   failures_.erase(failure);
   return remember(error);
 }
@@ -275,6 +293,7 @@ std::size_t Engine::streams() {
 void set(const Settings& settings) { engine().set(settings); }
 Settings settings() { return engine().settings(); }
 void fail(const char* name, int error, int skip) { engine().fail(name, error, skip); }
+void lose_gpus(const char* name, int skip) { engine().lose_gpus(name, skip); }
 Counts counts() { return engine().counts(); }
 
 cudaError_t launch(Launch launch, cudaStream_t stream) {

@@ -75,6 +75,9 @@ class Engine {
   void set(const Settings& settings);
   Settings settings();
   void fail(const char* name, int error, int skip);
+  void lose_gpus(const char* name, int skip);
+  /// The error of all calls since lose_gpus() took effect, or cudaSuccess.
+  cudaError_t lost();
   /// The start of every call of the runtime: returns the error that a test has requested, or the
   /// error of a call from a host function. Sets the thread's last error.
   cudaError_t begin(const char* name);
@@ -122,9 +125,12 @@ class Engine {
   std::vector<std::unique_ptr<CUstream_st>> streams_;  // the first one is the default stream
   struct Failure {
     std::string name;
-    int error, skip;
+    cudaError_t error;
+    int skip;
+    bool lasts = false;
   };
   std::vector<Failure> failures_;
+  cudaError_t lost_ = cudaSuccess;
   std::mt19937_64 random_;
   int waiting_ = 0;
   std::thread late_;

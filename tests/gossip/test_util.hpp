@@ -125,7 +125,7 @@ class CountingDevice final : public gpu::CpuDevice {
     most_bytes_ = std::max(most_bytes_, bytes_);
     return memory;
   }
-  void release(void* memory) override {
+  void release(void* memory) noexcept override {
     if (const auto found = sizes_.find(memory); found != sizes_.end()) {
       bytes_ -= found->second;
       sizes_.erase(found);

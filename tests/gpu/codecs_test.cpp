@@ -98,8 +98,10 @@ TEST_CASE("copies between host and device report when they are done") {
   auto* memory = static_cast<float*>(device.allocate(4 * sizeof(float)));
   int reports = 0;
   host[2] = 7;
-  device.begin_upload(memory, host, 4 * sizeof(float), [&] { ++reports; });
-  device.begin_download(host, memory + 2, sizeof(float), [&] { ++reports; });
+  device.begin_upload(memory, host, 4 * sizeof(float),
+                      [&](const Status& copied) { reports += copied.ok(); });
+  device.begin_download(host, memory + 2, sizeof(float),
+                        [&](const Status& copied) { reports += copied.ok(); });
   device.finish();
   CHECK(reports == 2);
   CHECK(host[0] == 7);

@@ -19,23 +19,28 @@ class SlowDevice final : public gpu::CpuDevice {
  public:
   SlowDevice() : gpu::CpuDevice(1) {}
   void begin_download(void* host, const void* device, std::size_t bytes,
-                      std::function<void()> done) override {
-    copies.push_back([=, this, done = std::move(done)] {
-      gpu::CpuDevice::begin_download(host, device, bytes, done);
+                      gpu::CopyDone done) override {
+    if (fails) throw std::runtime_error("the GPU failed");
+    copies.push_back([=, this, done = std::move(done)](const Status& fault) {
+      if (fault.ok()) gpu::CpuDevice::begin_download(host, device, bytes, done);
+      else done(fault);
     });
   }
   void begin_upload(void* device, const void* host, std::size_t bytes,
-                    std::function<void()> done) override {
-    copies.push_back([=, this, done = std::move(done)] {
-      gpu::CpuDevice::begin_upload(device, host, bytes, done);
+                    gpu::CopyDone done) override {
+    if (fails) throw std::runtime_error("the GPU failed");
+    copies.push_back([=, this, done = std::move(done)](const Status& fault) {
+      if (fault.ok()) gpu::CpuDevice::begin_upload(device, host, bytes, done);
+      else done(fault);
     });
   }
-  void copy_one() {
+  void copy_one(const Status& fault = {}) {
     const auto copy = std::move(copies.front());
     copies.pop_front();
-    copy();
+    copy(fault);
   }
-  std::deque<std::function<void()>> copies;
+  std::deque<std::function<void(const Status& fault)>> copies;
+  bool fails = false;  ///< no copy begins
 };
 
 /// A row that counts its leases.
@@ -185,6 +190,36 @@ TEST_CASE(
   CHECK(way.end.chunks.size() == 2);
   CHECK(row.readers == 0);
   way.end.chunks.clear();
+}
+
+TEST_CASE("a copy that a failed GPU does not begin is not waited for") {
+  for (const bool outgoing : {true, false}) {
+    Way way;
+    Row row(6);
+    gossip::Link& link = way.staging.link(0, 1, way.end);
+    way.device.fails = true;
+    if (outgoing) CHECK_THROWS_AS(link.send(row.chunk(0, 3)), std::runtime_error);
+    else
+      CHECK_THROWS_AS(static_cast<void>(way.staging.deliver(row.chunk(0, 3))), std::runtime_error);
+    way.staging.close();
+    CHECK(row.readers == 0);
+  }
+}
+
+TEST_CASE("a copy that a failed GPU ends with an error is a fault of the run, and goes nowhere") {
+  for (const bool outgoing : {true, false}) {
+    Way way;
+    Row row(6);
+    gossip::Link& link = way.staging.link(0, 1, way.end);
+    if (outgoing) link.send(row.chunk(0, 3));
+    else REQUIRE(way.staging.deliver(row.chunk(0, 3)).ok());
+    way.device.copy_one(Error{ErrorKind::internal, "the GPU failed"});
+    way.run_scheduler();
+    CHECK(way.fault == "the GPU failed");
+    CHECK(way.end.chunks.empty());
+    way.staging.close();
+    CHECK(row.readers == 0);
+  }
 }
 
 TEST_CASE(

@@ -129,6 +129,20 @@ def test_deterministic_mode_gives_the_same_bits(network: NetworkFactory) -> None
     assert net.summary()["final_hash"] == net.run_in_one_process()["final_hash"]
 
 
+@pytest.mark.parametrize(
+    "call", ["cudaEventRecord:90", "cudaEventSynchronize:20", "cudaLaunchKernel:150"]
+)
+def test_a_gpu_that_fails_ends_its_process_alone(network: NetworkFactory, call: str) -> None:
+    net = network(2, "run.rounds=60", "net.failure_timeout=5")
+    net.start("0", env={**os.environ, "GOSSAMER_EMULATED_LOSS": call})
+    net.start("1")
+    assert net.wait() == [1, 0], [peer.stderr for peer in net.processes]
+    assert f"{call.partition(':')[0]}: unspecified launch failure" in net.processes[0].stderr
+    assert net.records(0)[-1]["record"] != "end"
+    assert not (net.out / "final-0.safetensors").exists()
+    assert "peer 0 is unreachable; 1 of 2 peers continue" in net.processes[1].stderr
+
+
 def test_a_killed_peer_is_named_by_the_others(network: NetworkFactory) -> None:
     net = network(
         3, "run.rounds=1000000000", "log.every=1", "topology.kind=complete", "net.on_loss=stop"

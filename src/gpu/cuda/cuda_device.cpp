@@ -196,11 +196,11 @@ void* CudaDevice<Real>::allocate(std::size_t bytes, int gpu_index) {
 }
 
 template <class Real>
-void CudaDevice<Real>::release(void* memory) {
+void CudaDevice<Real>::release(void* memory) noexcept {
   if (memory == nullptr) return;
   const std::size_t index = index_of(memory);
   if (gpus_.size() > 1) addresses_.remove(memory);
-  on(index, [&] { gpus_[index]->release(memory); });
+  gpus_[index]->release(memory);
 }
 
 template <class Real>
@@ -217,7 +217,7 @@ void* CudaDevice<Real>::allocate_host(std::size_t bytes) {
 }
 
 template <class Real>
-void CudaDevice<Real>::release_host(void* memory) {
+void CudaDevice<Real>::release_host(void* memory) noexcept {
   if (memory != nullptr) gpus_[0]->release_host(memory);
 }
 
@@ -237,14 +237,14 @@ void CudaDevice<Real>::download(void* host, const void* device, std::size_t byte
 
 template <class Real>
 void CudaDevice<Real>::begin_upload(void* device, const void* host, std::size_t bytes,
-                                    std::function<void()> done) {
+                                    CopyDone done) {
   const std::size_t index = index_of(device);
   on(index, [&] { gpus_[index]->begin_upload(device, host, bytes, std::move(done)); });
 }
 
 template <class Real>
 void CudaDevice<Real>::begin_download(void* host, const void* device, std::size_t bytes,
-                                      std::function<void()> done) {
+                                      CopyDone done) {
   const std::size_t index = index_of(device);
   on(index, [&] { gpus_[index]->begin_download(host, device, bytes, std::move(done)); });
 }

@@ -29,17 +29,15 @@ class CudaDevice final : public BasicDevice<Real> {
   int gpu_count() const override { return static_cast<int>(gpus_.size()); }
   int gpu_of(const void* memory) const override { return static_cast<int>(index_of(memory)); }
   void* allocate(std::size_t bytes, int gpu_index = 0) override;
-  void release(void* memory) override;
+  void release(void* memory) noexcept override;
   MemoryInfo memory_info(int gpu_index = 0) override;
   bool host_accessible() const override { return false; }
   void* allocate_host(std::size_t bytes) override;
-  void release_host(void* memory) override;
+  void release_host(void* memory) noexcept override;
   void upload(void* device, const void* host, std::size_t bytes) override;
   void download(void* host, const void* device, std::size_t bytes) override;
-  void begin_upload(void* device, const void* host, std::size_t bytes,
-                    std::function<void()> done) override;
-  void begin_download(void* host, const void* device, std::size_t bytes,
-                      std::function<void()> done) override;
+  void begin_upload(void* device, const void* host, std::size_t bytes, CopyDone done) override;
+  void begin_download(void* host, const void* device, std::size_t bytes, CopyDone done) override;
   void finish() override;
 
   void execute(const BasicRequests<Real>& requests) override;

@@ -15,8 +15,8 @@ constexpr std::size_t kSmallDownload = 64 << 10;
 
 Gpu::Gpu(GpuInfo info, const BlasFunctions& blas) : info_(std::move(info)), blas_(blas) {
   make_current();
-  downloads_ = std::make_unique<CopyStream>();
-  uploads_ = std::make_unique<CopyStream>();
+  downloads_ = std::make_unique<CopyStream>(info_.index);
+  uploads_ = std::make_unique<CopyStream>(info_.index);
 }
 
 Gpu::~Gpu() { static_cast<void>(cudaSetDevice(info_.index)); }
@@ -58,11 +58,11 @@ void* Gpu::allocate(std::size_t bytes) {
   return memory;
 }
 
-void Gpu::release(void* memory) {
-  make_current();
+void Gpu::release(void* memory) noexcept {
+  static_cast<void>(cudaSetDevice(info_.index));
   const std::lock_guard lock(capturing_);
-  GOSSAMER_CUDA(cudaDeviceSynchronize);
-  GOSSAMER_CUDA(cudaFree, memory);
+  static_cast<void>(cudaDeviceSynchronize());
+  static_cast<void>(cudaFree(memory));
 }
 
 void Gpu::upload(void* device, const void* host, std::size_t bytes) {
@@ -99,17 +99,15 @@ void* Gpu::allocate_host(std::size_t bytes) const {
   return memory;
 }
 
-void Gpu::release_host(void* memory) const {
-  make_current();
-  GOSSAMER_CUDA(cudaFreeHost, memory);
+void Gpu::release_host(void* memory) const noexcept {
+  static_cast<void>(cudaSetDevice(info_.index));
+  static_cast<void>(cudaFreeHost(memory));
 }
 
-void Gpu::begin_download(void* host, const void* device, std::size_t bytes,
-                         std::function<void()> done) {
+void Gpu::begin_download(void* host, const void* device, std::size_t bytes, CopyDone done) {
   downloads_->begin(stream_context(), host, device, bytes, cudaMemcpyDeviceToHost, std::move(done));
 }
-void Gpu::begin_upload(void* device, const void* host, std::size_t bytes,
-                       std::function<void()> done) {
+void Gpu::begin_upload(void* device, const void* host, std::size_t bytes, CopyDone done) {
   uploads_->begin(stream_context(), device, host, bytes, cudaMemcpyHostToDevice, std::move(done));
 }
 

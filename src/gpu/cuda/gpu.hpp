@@ -41,15 +41,14 @@ class Gpu {
   void wait_for(cudaEvent_t event);
 
   void* allocate(std::size_t bytes);
-  void release(void* memory);
+  void release(void* memory) noexcept;
   void upload(void* device, const void* host, std::size_t bytes);
   void download(void* host, const void* device, std::size_t bytes);
   MemoryInfo memory_info() const;
   void* allocate_host(std::size_t bytes) const;
-  void release_host(void* memory) const;
-  void begin_download(void* host, const void* device, std::size_t bytes,
-                      std::function<void()> done);
-  void begin_upload(void* device, const void* host, std::size_t bytes, std::function<void()> done);
+  void release_host(void* memory) const noexcept;
+  void begin_download(void* host, const void* device, std::size_t bytes, CopyDone done);
+  void begin_upload(void* device, const void* host, std::size_t bytes, CopyDone done);
 
  private:
   void make_current() const { GOSSAMER_CUDA(cudaSetDevice, info_.index); }

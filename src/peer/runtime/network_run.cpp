@@ -316,17 +316,24 @@ Status NetworkRun::finish(bool began) {
       left_out > 0 && !host_->error() && !left)
     host_->fail(
         {ErrorKind::lost_peer, left_out_text(request_.hosted, left_out, setup_.config.run.rounds)});
-  const HostView rows(*setup_.device, host_->parameter_rows());
+  std::optional<HostView> rows;
+  try {
+    rows.emplace(*setup_.device, host_->parameter_rows());
+  } catch (const std::exception& failure) {
+    // The device failed and gives no rows, so the log ends as that of a process that was killed.
+    host_->fail({ErrorKind::internal, failure.what()});
+  }
   EndMetrics end = host_->end_metrics(gossip::seconds(scheduler_.now()), host_->error());
   end.refused = network_->refused();
   end.lending_links.emplace();
   for (const net::LinkReport& link : network_->links())
     if (link.lends) end.lending_links->emplace_back(link.here, link.there);
-  const Status written = recorder.end(end, rows.rows());
+  const Status written = rows ? recorder.end(end, rows->rows()) : Status();
   on_stop_.reset(), on_leave_.reset();
   figures_.reset();
   network_.reset();
-  request_.on_end(written.ok() ? host_->error() : written.error(), rows.rows());
+  request_.on_end(written.ok() ? host_->error() : written.error(),
+                  rows ? rows->rows() : RowViews());
   return host_->error() ? Status(*host_->error()) : written;
 }
 

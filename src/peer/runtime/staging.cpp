@@ -70,7 +70,7 @@ class Staging::StagingQueue {
 
   virtual float* allocate(std::size_t values) = 0;
   virtual void release(float* memory) = 0;
-  virtual void begin_copy(float* to, std::span<const float> from, std::function<void()> done) = 0;
+  virtual void begin_copy(float* to, std::span<const float> from, gpu::CopyDone done) = 0;
   /// Passes on a chunk that is in the queue's memory.
   virtual void forward(gossip::Chunk chunk) = 0;
 
@@ -121,16 +121,22 @@ class Staging::StagingQueue {
     }
     shared_->on_copy_begun();
     // The callback may come after the end of this queue, and is then ignored.
-    begin_copy(copy.slot->memory, copy.source.values,
-               [shared = shared_, queue = std::weak_ptr(self_)] {
-                 shared->hooks.post([queue] {
-                   if (const auto alive = queue.lock()) (*alive)->forward_copied();
-                 });
-                 shared->on_copy_done();
-               });
+    gpu::CopyDone done = [shared = shared_, queue = std::weak_ptr(self_)](const Status& copied) {
+      shared->hooks.post([queue, copied] {
+        if (const auto alive = queue.lock()) (*alive)->forward_copied(copied);
+      });
+      shared->on_copy_done();
+    };
+    try {
+      begin_copy(copy.slot->memory, copy.source.values, std::move(done));
+    } catch (...) {  // a GPU that failed: no copy is under way, and close() waits for none
+      shared_->on_copy_done();
+      throw;
+    }
   }
 
-  void forward_copied() {
+  void forward_copied(const Status& copied) {
+    if (!copied.ok()) return shared_->hooks.on_fault(copied.error());
     Copy copy = std::move(copying_.front());
     copying_.pop_front();
     const std::span<const float> values(copy.slot->memory, copy.source.values.size());
@@ -157,7 +163,7 @@ class Staging::DownloadQueue final : public StagingQueue, public gossip::Link {
     return static_cast<float*>(shared_->device.allocate_host(values * sizeof(float)));
   }
   void release(float* memory) override { shared_->device.release_host(memory); }
-  void begin_copy(float* to, std::span<const float> from, std::function<void()> done) override {
+  void begin_copy(float* to, std::span<const float> from, gpu::CopyDone done) override {
     shared_->device.begin_download(to, from.data(), from.size_bytes(), std::move(done));
   }
   void forward(gossip::Chunk chunk) override {
@@ -181,7 +187,7 @@ class Staging::UploadQueue final : public StagingQueue {
     return static_cast<float*>(shared_->device.allocate(values * sizeof(float), gpu_index_));
   }
   void release(float* memory) override { shared_->device.release(memory); }
-  void begin_copy(float* to, std::span<const float> from, std::function<void()> done) override {
+  void begin_copy(float* to, std::span<const float> from, gpu::CopyDone done) override {
     shared_->device.begin_upload(to, from.data(), from.size_bytes(), std::move(done));
   }
   void forward(gossip::Chunk chunk) override {

@@ -35,7 +35,7 @@ class Staging final : public gossip::Receiver {
     std::function<Status(const gossip::Chunk&)> validate_outgoing = [](const gossip::Chunk&) {
       return Status();
     };
-    /// An outgoing chunk is invalid, which ends the run.
+    /// An outgoing chunk is invalid, or the GPU has failed, which ends the run.
     std::function<void(Error)> on_fault;
     /// The GPU index of the memory of a hosted peer (Memory::gpu_of).
     std::function<int(int peer)> gpu_of = [](int) { return 0; };
@@ -55,8 +55,9 @@ class Staging final : public gossip::Receiver {
   /// Takes a chunk in host memory. Its lease is held until the chunk is on the GPU.
   Status deliver(gossip::Chunk chunk) override;
 
-  /// Waits for copies that are under way, and drops all chunks, which releases their leases. Leases
-  /// of this object's own buffers may be released later. Nothing may be staged afterwards.
+  /// Waits for copies that are under way (also a GPU that failed ends them), and drops all chunks,
+  /// which releases their leases. Leases of this object's own buffers may be released later.
+  /// Nothing may be staged afterwards.
   void close();
 
   /// Whether the network has all chunks that the links were given.
