@@ -179,33 +179,6 @@ TEST_CASE("GPU: empty calls") {
   gpu_device->finish();
 }
 
-TEST_CASE("GPU: a hit is a sample with its largest output, the first of equal ones, at its label") {
-  GOSSAMER_GPU(gpu_device);
-  const CompiledModel network = compiled(chain({Dense{.units = 3}}, Loss::softmax_cross_entropy),
-                                         {.width = 1, .classes = 3}, 4);
-  const Held<float> features(*gpu_device, std::vector<float>{1, 2, 3, 4});
-  const Held<std::int32_t> labels(*gpu_device, std::vector<std::int32_t>{1, 2, 2, 1});
-  const Held<std::int64_t> hits(*gpu_device, std::vector<std::int64_t>{10, 20});
-  const Held<double> losses(*gpu_device, std::vector<double>{0, 0});
-  const Held<float> second(*gpu_device, std::vector<float>{0, 0, 0, 0, 0, 1}),
-      tied(*gpu_device, std::vector<float>{0, 0, 0, 0, 1, 1});
-  const std::uint32_t samples[] = {0, 1, 2, 3};
-  const gpu::Job<float> jobs[] = {{.parameters = second.get(),
-                                   .samples = samples,
-                                   .batch = 4,
-                                   .loss = losses.get(),
-                                   .hits = hits.get()},
-                                  {.parameters = tied.get(),
-                                   .samples = samples,
-                                   .batch = 4,
-                                   .loss = losses.get() + 1,
-                                   .hits = hits.get() + 1}};
-  gpu_device->train(
-      {.program = &network.program(), .tables = {{features.get(), labels.get(), nullptr}}},
-      gpu::Pass::evaluate, jobs);
-  CHECK(hits.values() == std::vector<std::int64_t>{12, 22});
-}
-
 TEST_CASE_TEMPLATE("GPU: training twice gives the same bits, in calls of three steps or of one",
                    Real, float, double) {
   GOSSAMER_GPU_OF(Real, gpu_device);

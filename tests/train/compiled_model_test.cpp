@@ -1,6 +1,8 @@
 // Compiling networks: layers that do not fit are refused, and a job's bits depend on its own inputs
 // only.
+#include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "tests/text_test_util.hpp"
 #include "tests/train/compiled_model_test_util.hpp"
@@ -130,4 +132,20 @@ TEST_CASE("hits count the samples whose largest output is their label") {
   std::int64_t hits = 0;
   bench.loss(row, &hits);
   CHECK(hits == 2);
+}
+
+TEST_CASE_TEMPLATE("outputs with a NaN or an infinity are no hits", Real, float, double) {
+  constexpr Real kNan = std::numeric_limits<Real>::quiet_NaN(),
+                 kInfinity = std::numeric_limits<Real>::infinity();
+  Bench bench(chain({Dense{.units = 3}}, Loss::softmax_cross_entropy), {.width = 1, .classes = 3},
+              3);
+  bench.table.labels = {0, 1, 2};
+  for (const Real wrong : {kNan, kInfinity})
+    for (std::size_t at = 3; at < 6; ++at) {  // the biases
+      std::vector<Real> row(6);
+      row[at] = wrong;
+      std::int64_t hits = 0;
+      CHECK(std::isnan(bench.loss(row, &hits)));
+      CHECK(hits == 0);
+    }
 }

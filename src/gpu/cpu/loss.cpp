@@ -27,9 +27,11 @@ void softmax_cross_entropy(const Real* outputs, int batch, int classes, const st
     kernels<Real>().exponential(p, static_cast<std::size_t>(classes));
     Real sum = 0;
     for (int c = 0; c < classes; ++c) sum += p[c];
-    sums.loss += std::log(static_cast<double>(sum)) -
-                 (static_cast<double>(z[label]) - static_cast<double>(z[best]));
-    sums.hits += best == label ? 1 : 0;
+    const double loss = std::log(static_cast<double>(sum)) -
+                        (static_cast<double>(z[label]) - static_cast<double>(z[best]));
+    sums.loss += loss;
+    // A NaN among the outputs makes the loss NaN, and no comparison with it finds a largest output.
+    sums.hits += best == label && !std::isnan(loss) ? 1 : 0;
     if (gradient == nullptr) continue;
     const Real scale = share / sum;
     for (int c = 0; c < classes; ++c) p[c] *= scale;

@@ -24,7 +24,8 @@ struct SampleLoss {
 };
 
 /// With p = softmax(z): ℓ = −log p_label = log Σ e^{z − max} − (z_label − max), ∂ℓ/∂z = p −
-/// onehot(label). Of equal outputs the first counts. `bias` may be null, as may `gradient`.
+/// onehot(label). Of equal outputs the first counts; a NaN among them makes the loss NaN, and is no
+/// hit. `bias` may be null, as may `gradient`.
 template <class Real>
 __device__ SampleLoss softmax_cross_entropy(const Real* outputs, const Real* bias, int classes,
                                             int label, Real share, Real* gradient) {
@@ -44,7 +45,7 @@ __device__ SampleLoss softmax_cross_entropy(const Real* outputs, const Real* bia
     for (int c = 0; c < classes; ++c)
       gradient[c] = scale * exp(z(c) - most) - (c == label ? share : Real(0));
   }
-  return {loss, best == label ? 1 : 0};
+  return {loss, best == label && loss == loss ? 1 : 0};
 }
 
 /// ½ (ŷ − y)².
