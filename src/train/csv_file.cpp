@@ -17,10 +17,13 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
 }
 
+/// The characters that may stand around a field.
+const char* blanks(char separator) { return separator == '\t' ? " \r" : " \t\r"; }
+
 /// The field that begins at line[at]; `at` moves to the separator after it or to the line's end.
 /// Errors (data): text after a closing quote, or a quote that is not closed.
 Result<std::string> read_field(std::string_view line, char separator, std::size_t& at) {
-  const std::size_t begin = line.find_first_not_of(separator == '\t' ? " \r" : " \t\r", at);
+  const std::size_t begin = line.find_first_not_of(blanks(separator), at);
   if (begin == std::string_view::npos || line[begin] != '"') {
     const std::size_t end = std::min(line.find(separator, at), line.size());
     const std::string_view field = trimmed(line.substr(at, end - at));
@@ -56,7 +59,7 @@ Status read_csv(const std::filesystem::path& path, char separator,
     if (!next) return {};
     std::string_view line = *next;
     if (row.line++ == 0 && line.starts_with("\xEF\xBB\xBF")) line.remove_prefix(3);
-    if (trimmed(line).empty()) continue;
+    if (line.find_first_not_of(blanks(separator)) == std::string_view::npos) continue;
     row.fields.clear();
     for (std::size_t at = 0;; ++at) {
       if (row.fields.size() == kMaxCsvFields)

@@ -49,6 +49,7 @@ TEST_CASE(
   CHECK(rows_of("1,,\n,\n").first == Fields{{"1", "", ""}, {"", ""}});
   CHECK(rows_of("1;2,5;\"a;b\" \n", ';').first == Fields{{"1", "2,5", "a;b"}});
   CHECK(rows_of("1\t 2\t\t3\n", '\t').first == Fields{{"1", "2", "", "3"}});
+  CHECK(rows_of("1\t2\n\t\n \n\r\n", '\t').first == Fields{{"1", "2"}, {"", ""}});
   CHECK(rows_of("").first.empty());
   CHECK(rows_of("1,2\n3,\"4\n5\"\n").second ==
         "t.csv:2: field 2: a quote that is not closed on its line");
