@@ -4,6 +4,7 @@
 
 #include <charconv>
 #include <cmath>
+#include <cstdint>
 #include <utility>
 
 #include "base/input_file.hpp"
@@ -47,6 +48,22 @@ Result<std::string> read_field(std::string_view line, char separator, std::size_
   return data_error("a quote that is not closed on its line");
 }
 
+/// Whether a number that no double holds is too small for one, and not too large: std::from_chars
+/// gives both the same error.
+bool is_too_small(std::string_view number) {
+  const std::size_t e = std::min(number.find_first_of("eE"), number.size());
+  const std::string_view digits = number.substr(0, e);
+  const std::size_t point = std::min(digits.find('.'), digits.size());
+  const auto magnitude = static_cast<std::int64_t>(point) -
+                         static_cast<std::int64_t>(digits.find_first_of("123456789"));
+  if (e == number.size()) return magnitude < 0;
+  std::string_view text = number.substr(e + 1);
+  if (text.starts_with('+')) text.remove_prefix(1);
+  std::int32_t exponent = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), exponent);
+  return error == std::errc() ? magnitude + exponent < 0 : text.starts_with('-');
+}
+
 }  // namespace
 
 Status read_csv(const std::filesystem::path& path, char separator,
@@ -81,8 +98,10 @@ std::optional<double> finite_number(std::string_view text) {
     text.remove_prefix(1);  // from_chars does not accept it
   double number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(number))
-    return std::nullopt;
+  if (end != text.data() + text.size()) return std::nullopt;
+  if (error == std::errc::result_out_of_range && is_too_small(text))
+    return text.starts_with('-') ? -0.0 : 0.0;
+  if (error != std::errc() || !std::isfinite(number)) return std::nullopt;
   return number;
 }
 

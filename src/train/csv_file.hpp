@@ -28,7 +28,8 @@ Status read_csv(const std::filesystem::path& path, char separator,
                 const std::function<Status(const CsvRow&)>& take);
 inline constexpr std::size_t kMaxCsvFields = 65'536;
 
-/// The finite number that the whole text denotes; empty if it denotes none.
+/// The finite number that the whole text denotes, 0 if it is too small for a double; empty if it
+/// denotes none.
 std::optional<double> finite_number(std::string_view text);
 
 }  // namespace gossamer::train

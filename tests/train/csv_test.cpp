@@ -60,9 +60,17 @@ TEST_CASE("numbers are whole fields and finite") {
   CHECK(finite_number("1.5e-3") == 1.5e-3);
   CHECK(finite_number("+2") == 2);
   CHECK(finite_number("-.5") == -0.5);
-  for (const char* wrong :
-       {"", "+", "+-1", "1,5", "1.5x", "0x10", "nan", "inf", "1e999", "one", " 1"})
+  for (const char* wrong : {"", "+", "+-1", "1,5", "1.5x", "0x10", "nan", "inf", "1e999", "one",
+                            " 1", "1e-400x", "-1e400", "0.001e99999999999"})
     CHECK_MESSAGE(!finite_number(wrong).has_value(), wrong);
+  CHECK_FALSE(finite_number(std::string(400, '9')).has_value());
+  CHECK_FALSE(finite_number(std::string(600, '9') + "e-100").has_value());
+  for (const std::string tiny :
+       {std::string("1e-400"), std::string("123.5E-999"), "0." + std::string(400, '0') + "1",
+        std::string("1e-99999999999"), "0." + std::string(600, '0') + "1e+100"}) {
+    CHECK_MESSAGE(finite_number(tiny) == 0, tiny);
+    CHECK(std::signbit(finite_number("-" + tiny).value()));
+  }
 }
 
 TEST_CASE("classes ascend, the target is found by name or number, the header by itself") {
