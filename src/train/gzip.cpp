@@ -35,6 +35,13 @@ void refill(z_stream& z, std::span<const unsigned char>& rest) {
   rest = rest.subspan(piece);
 }
 
+/// Passes over zero bytes behind a member, which tapes and block devices append, and which gzip(1)
+/// ignores.
+void skip_padding(z_stream& z, std::span<const unsigned char>& rest) {
+  for (refill(z, rest); z.avail_in > 0 && *z.next_in == 0; refill(z, rest))
+    ++z.next_in, --z.avail_in;
+}
+
 }  // namespace
 
 bool is_gzip(std::span<const unsigned char> bytes) {
@@ -62,6 +69,7 @@ Result<std::vector<unsigned char>> gunzip(const std::string& name,
     if (outcome == Z_STREAM_END) {
       inflateReset(&z);
       member_begun = false;
+      skip_padding(z, rest);
     } else if (outcome == Z_OK) {
       member_begun = true;
     } else if (outcome == Z_BUF_ERROR) {  // no input left

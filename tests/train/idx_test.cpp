@@ -68,6 +68,20 @@ TEST_CASE("IDX arrays are read, plain, gzip and gzip in several members") {
   }
 }
 
+TEST_CASE("zero bytes behind a gzip member are padding, and other bytes are damage") {
+  const Bytes plain = idx_bytes({3, 4, 5}), packed = gzipped(plain);
+  const Bytes members =
+      gzipped(first(plain, 20)) + Bytes(3, 0) + gzipped(Bytes(plain.begin() + 20, plain.end()));
+  for (const Bytes& bytes : {packed + Bytes(1, 0), packed + Bytes(60'000, 0), members}) {
+    const auto array = parse_idx("the-file", bytes, 3);
+    REQUIRE(array.ok());
+    CHECK(array->values == Bytes(plain.begin() + 16, plain.end()));
+  }
+  CHECK(contains(parse_refusal(packed + Bytes(512, 0) + Bytes{'x'}), "gzip data are"));
+  // No more than an archive's last block.
+  CHECK(contains(parse_refusal(packed + Bytes(100'000, 0)), "bytes of gzip, where its header"));
+}
+
 TEST_CASE("gzip data that do not pack well come through whole") {
   Bytes plain = idx_bytes({1200, 32, 32});
   RandomStream random(1, 0, Purpose::test);
