@@ -2,12 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <cstdint>
 #include <utility>
 
 #include "base/input_file.hpp"
+#include "train/gzip.hpp"
 
 namespace gossamer::train {
 namespace {
@@ -64,11 +66,25 @@ bool is_too_small(std::string_view number) {
   return error == std::errc() ? magnitude + exponent < 0 : text.starts_with('-');
 }
 
+/// Files that are taken for text by mistake. Errors (data): they are gzip or UTF-16.
+Status check_text(const InputFile& file) {
+  std::array<char, 2> begin{};
+  GOSSAMER_TRY(const std::size_t count, file.read(0, begin));
+  const std::string_view bytes(begin.data(), count);
+  const std::string name = file.path().string();
+  if (is_gzip({reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size()}))
+    return data_error(fmt::format("{}: it is gzip, and tables are text: unpack it (gunzip)", name));
+  if (bytes == "\xFF\xFE" || bytes == "\xFE\xFF")
+    return data_error(fmt::format("{}: it is UTF-16: save it as UTF-8", name));
+  return {};
+}
+
 }  // namespace
 
 Status read_csv(const std::filesystem::path& path, char separator,
                 const std::function<Status(const CsvRow&)>& take) {
   GOSSAMER_TRY(InputFile file, InputFile::open(path));
+  GOSSAMER_TRY_STATUS(check_text(file));
   LineReader lines(std::move(file));
   CsvRow row;
   while (true) {
@@ -76,6 +92,10 @@ Status read_csv(const std::filesystem::path& path, char separator,
     if (!next) return {};
     std::string_view line = *next;
     if (row.line++ == 0 && line.starts_with("\xEF\xBB\xBF")) line.remove_prefix(3);
+    if (line.find('\0') != std::string_view::npos)
+      return data_error(
+          fmt::format("{}:{}: a byte 0, which no text has; if it is UTF-16, save it as UTF-8",
+                      path.string(), row.line));
     if (line.find_first_not_of(blanks(separator)) == std::string_view::npos) continue;
     row.fields.clear();
     for (std::size_t at = 0;; ++at) {

@@ -22,8 +22,9 @@ struct CsvRow {
 
 /// Calls `take` for each line that is not blank, in order, until `take` fails. A byte order mark
 /// and carriage returns at line ends are skipped. Memory: one line. Errors: those of `take`; those
-/// of LineReader; and (data, beginning with the path and the line) more than kMaxCsvFields fields,
-/// a quote that is not closed, or text after a closing quote.
+/// of LineReader; (data, beginning with the path) gzip or UTF-16; and (data, beginning with the
+/// path and the line) a byte 0, more than kMaxCsvFields fields, a quote that is not closed, or text
+/// after a closing quote.
 Status read_csv(const std::filesystem::path& path, char separator,
                 const std::function<Status(const CsvRow&)>& take);
 inline constexpr std::size_t kMaxCsvFields = 65'536;

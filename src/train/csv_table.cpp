@@ -12,6 +12,18 @@
 namespace gossamer::train {
 namespace {
 
+/// The names of columns, which messages and logs repeat. `line`: for messages.
+Status check_names(const std::vector<std::string>& names, const std::string& line) {
+  const auto is_control = [](unsigned char c) { return c < 0x20 || c == 0x7F; };
+  for (std::size_t c = 0; c < names.size(); ++c)
+    if (std::ranges::any_of(names[c], is_control))
+      return data_error(fmt::format(
+          "{}: the name of column {} has a control character (a tab or a line end, for example): "
+          "is it a text file, and are data.separator and the line ends right?",
+          line, c + 1));
+  return {};
+}
+
 Result<CsvColumns> read_columns(const CsvOptions& options, const std::string& file,
                                 const CsvRow& first) {
   CsvColumns columns{.count = first.fields.size()};
@@ -19,6 +31,7 @@ Result<CsvColumns> read_columns(const CsvOptions& options, const std::string& fi
       first.fields, [](const auto& field) { return finite_number(field).has_value(); });
   if (options.header == "yes" || (options.header == "auto" && !numbers))
     columns.names = first.fields;
+  GOSSAMER_TRY_STATUS(check_names(columns.names, fmt::format("{}:{}", file, first.line)));
   if (columns.count < 2)
     return data_error(fmt::format(
         "{}:{}: one column, and a feature and a target are needed; is data.separator = {} right?",

@@ -65,7 +65,7 @@ TEST_CASE("numbers are whole fields and finite") {
     CHECK_MESSAGE(!finite_number(wrong).has_value(), wrong);
   CHECK_FALSE(finite_number(std::string(400, '9')).has_value());
   CHECK_FALSE(finite_number(std::string(600, '9') + "e-100").has_value());
-  for (const std::string tiny :
+  for (const std::string& tiny :
        {std::string("1e-400"), std::string("123.5E-999"), "0." + std::string(400, '0') + "1",
         std::string("1e-99999999999"), "0." + std::string(600, '0') + "1e+100"}) {
     CHECK_MESSAGE(finite_number(tiny) == 0, tiny);
@@ -213,6 +213,27 @@ TEST_CASE("errors name file, line and column") {
   CHECK(refused("a,b\n1,x\n2,x\n", folder.path("u.csv") + ":1: its columns are b, a, but " + file +
                                        " has the columns a, b"));
   CHECK(contains(folder.refusal({{"separators", text(",")}}), "data.separators"));
+}
+
+TEST_CASE("files that are no text are refused without their bytes") {
+  CHECK(rows_of("\x1f\x8b\x08").second ==
+        "t.csv: it is gzip, and tables are text: unpack it (gunzip)");
+  for (const char* order : {"\xFF\xFE", "\xFE\xFF"})
+    CHECK(rows_of(order + std::string("a\0,\0b\0", 6)).second ==
+          "t.csv: it is UTF-16: save it as UTF-8");
+  CHECK(rows_of("1,2\n" + std::string("a\0,\0b\0", 6)).second ==
+        "t.csv:2: a byte 0, which no text has; if it is UTF-16, save it as UTF-8");
+  CHECK(rows_of("\x1f\n").first == Fields{{"\x1f"}});
+  Folder folder("csv");
+  const ParameterValues values{{"path", folder.path("t.csv")}, {"target", text("a")}};
+  folder.file("t.csv", "a,b\x1b[2J\nx,1\nx,2\n");
+  CHECK(contains(folder.refusal(values), "t.csv:1: the name of column 2 has a control character"));
+  folder.file("t.csv", "a,b\rx,1\rx,y\r");  // the line ends of old Macs
+  CHECK(contains(folder.refusal(values), "t.csv:1: the name of column 2 has a control character"));
+  folder.file("t.csv",
+              "\xEF\xBB\xBF"
+              "a,b\nx,1\nx,2\n");
+  CHECK(folder.good(values).count == 2);
 }
 
 TEST_CASE("any byte changed gives an error or a whole table") {
