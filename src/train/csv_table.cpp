@@ -12,15 +12,23 @@
 namespace gossamer::train {
 namespace {
 
-/// The names of columns, which messages and logs repeat. `line`: for messages.
+/// The names of columns, which messages and logs repeat, and one of which data.target may be.
+/// `line`: for messages.
 Status check_names(const std::vector<std::string>& names, const std::string& line) {
   const auto is_control = [](unsigned char c) { return c < 0x20 || c == 0x7F; };
-  for (std::size_t c = 0; c < names.size(); ++c)
+  std::map<std::string_view, std::size_t> columns;
+  for (std::size_t c = 0; c < names.size(); ++c) {
     if (std::ranges::any_of(names[c], is_control))
       return data_error(fmt::format(
           "{}: the name of column {} has a control character (a tab or a line end, for example): "
           "is it a text file, and are data.separator and the line ends right?",
           line, c + 1));
+    const auto [same, is_new] = columns.emplace(names[c], c);
+    if (!is_new)
+      return data_error(
+          fmt::format("{}: columns {} and {} have the same name, '{}': give each its own", line,
+                      same->second + 1, c + 1, names[c]));
+  }
   return {};
 }
 

@@ -195,6 +195,8 @@ TEST_CASE("errors name file, line and column") {
   CHECK(refused("a,b\n1,\"x\n", file + ":2: field 2: a quote"));
   CHECK(refused("a,b\n1,0.1\n2,0.2\n3,0.3\n4,0.4\n",
                 "column 2 (b) of " + file + " has 4 distinct values in 4 samples"));
+  CHECK(refused("a,b,c,b\n1,2,3,x\n",
+                file + ":1: columns 2 and 4 have the same name, 'b': give each its own"));
   for (const char* target : {"c", "0", "3", "-3", "1.5"}) {
     values["target"] = text(target);
     CHECK(refused(
