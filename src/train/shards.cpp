@@ -65,8 +65,10 @@ std::string remedy(const Dataset& data, const ShardOptions& options, std::size_t
       ways.insert(ways.end(), {"another run.seed", "another data.classes_per_peer"});
     if (options.partition == "sorted" && options.groups != 1)
       ways.push_back("a smaller data.groups");
-    ways.push_back(most < static_cast<std::size_t>(peers) ? fmt::format("at most {} peers", most)
-                                                          : std::string("fewer peers"));
+    if (most == 0) ways.emplace_back("more training samples");
+    else if (most < static_cast<std::size_t>(peers))
+      ways.push_back(fmt::format("at most {} peer{}", most, most == 1 ? "" : "s"));
+    else ways.emplace_back("fewer peers");
   }
   if (ways.size() > 1) ways.back().insert(0, "or ");
   return fmt::format("{}", fmt::join(ways, ", "));

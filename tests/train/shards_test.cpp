@@ -296,6 +296,8 @@ TEST_CASE("a refusal gives the peer, the numbers and what would help") {
   CHECK(contains(text, "has 12 training samples, fewer than a batch of 16"));
   CHECK(contains(text, "at most 6 peers"));
   CHECK(contains(text, "a smaller data.batch"));
+  CHECK(shards_refusal(data, iid(64), 8).ends_with("or at most 1 peer"));
+  CHECK(shards_refusal(data, iid(128), 8).ends_with("or more training samples"));
   CHECK(contains(shards_refusal(data, iid(0), 101), "peer 100 has no training sample"));
   CHECK(contains(shards_refusal(data, by_label(11), 4),
                  "11 classes a peer, and 'labelled' has 10 classes"));
