@@ -193,8 +193,12 @@ TEST_CASE("errors name file, line and column") {
                 file + ":4: column 1 (a): '1e50' is not a number that a float can hold"));
   CHECK(refused("a,b\n1,x\nNaN,y\n", "column 1 (a): 'NaN' is not a number"));
   CHECK(refused("a,b\n1,\"x\n", file + ":2: field 2: a quote"));
-  CHECK(refused("a,b\n1,0.1\n2,0.2\n3,0.3\n4,0.4\n",
-                "column 2 (b) of " + file + " has 4 distinct values in 4 samples"));
+  CHECK(
+      refused("a,b\n1,0.1\n2,0.2\n3,0.3\n4,0.4\n",
+              "column 2 (b) of " + file +
+                  " has 4 distinct values in 4 samples, too many for classes; to predict a "
+                  "number set data.task = \"regression\" and model.kind = \"linear\", and if they "
+                  "are classes name them in data.class_names"));
   CHECK(refused("a,b,c,b\n1,2,3,x\n",
                 file + ":1: columns 2 and 4 have the same name, 'b': give each its own"));
   for (const char* target : {"c", "0", "3", "-3", "1.5"}) {

@@ -175,8 +175,10 @@ Status check_classes(const CsvOptions& options, const DatasetContext& context,
   const CsvTable& table = reader.table();
   if (table.classes.size() * 2 > table.count && options.class_names.empty())
     return invalid_error(fmt::format(
-        "data.task: {} of {} has {} distinct values in {} samples, too many for classes; is it a "
-        "regression?",
+        "data.task: {} of {} has {} distinct values in {} samples, too many for classes; to "
+        "predict "
+        "a number set data.task = \"regression\" and model.kind = \"linear\", and if they are "
+        "classes name them in data.class_names",
         reader.columns().name(reader.columns().target), options.path, table.classes.size(),
         table.count));
   if (!context.own || options.task == "regression" || !options.class_names.empty()) return {};
