@@ -48,7 +48,8 @@ const ParameterSet<CsvOptions>& parameters() {
                {.help = "between two fields", .choices = {"comma", "semicolon", "tab"}})
           .add("test_fraction", &CsvOptions::test_fraction,
                {.help = "fraction of a single file that is used for testing, chosen at random by "
-                        "split_seed",
+                        "split_seed; 0: there is no test sample, and test loss and accuracy are "
+                        "those of all training samples",
                 .minimum = 0,
                 .maximum = 0.99})
           .add("split_seed", &CsvOptions::split_seed,
