@@ -47,6 +47,9 @@ struct ConfigOptions {
 /// same kind does. Returns a function that says whether one has come.
 std::function<bool()> catch_interrupts();
 
+/// Checks that the text of an option is an integer that is not negative, and below 2^64.
+CLI::Validator whole_number();
+
 /// Adds --resume, which sets where a run starts (peer/checkpoint/resume.hpp).
 void add_resume(CLI::App& command, std::string& resume);
 

@@ -1,4 +1,8 @@
+#include <fmt/format.h>
+
+#include <charconv>
 #include <csignal>
+#include <cstdint>
 
 #include "cli/commands.hpp"
 
@@ -21,6 +25,18 @@ void ConfigOptions::add_to(CLI::App& command) {
                   "section.key=value: override a key of the file; may be repeated")
       ->allow_extra_args(false);
   command.add_option("--out", out, "run folder (default: local.out, or runs/<run id>)");
+}
+
+CLI::Validator whole_number() {
+  const auto check = [](const std::string& text) {
+    std::uint64_t number = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (error == std::errc() && end == text.data() + text.size()) return std::string();
+    return error == std::errc::result_out_of_range
+               ? fmt::format("'{}' is too large", text)
+               : fmt::format("'{}' is not an integer of 0 or more, written in digits", text);
+  };
+  return CLI::Validator(check, "");
 }
 
 void add_resume(CLI::App& command, std::string& resume) {

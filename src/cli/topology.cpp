@@ -217,10 +217,10 @@ void add_topology(CLI::App& app, int& exit_code) {
   topology
       ->add_option("--parameters", command->parameters, "float32 values in a row, to compute bytes")
       ->capture_default_str()
-      ->check(CLI::NonNegativeNumber);
+      ->check(whole_number());
   topology->add_option("--seed", command->seed, "seed of random topologies")
       ->capture_default_str()
-      ->check(CLI::NonNegativeNumber);
+      ->check(whole_number());
   topology->add_option("--decay", command->decay, "γ of the effective number of neighbours n_W(γ)")
       ->capture_default_str()
       ->check(CLI::Range(0.0, topology::kMostDecay));

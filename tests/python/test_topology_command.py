@@ -52,6 +52,24 @@ def test_table(gossamer: Path) -> None:
     assert run(gossamer, "torus", "hypercube", "-n", "14").returncode == 2
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--parameters", "1M"), "--parameters: '1M' is not an integer of 0 or more"),
+        (("--parameters", "-1"), "--parameters: '-1' is not an integer of 0 or more"),
+        (("--seed", "x"), "--seed: 'x' is not an integer of 0 or more"),
+        (("--seed", "1.5"), "--seed: '1.5' is not an integer of 0 or more"),
+        (("--seed", "18446744073709551616"), "--seed: '18446744073709551616' is too large"),
+    ],
+)
+def test_wrong_numbers(gossamer: Path, arguments: tuple[str, str], message: str) -> None:
+    rejected = run(gossamer, "ring", *arguments)
+    assert rejected.returncode == 2
+    assert rejected.stdout == ""
+    assert message in rejected.stderr
+    assert len(rejected.stderr) < 200
+
+
 def test_hostile_neighbours(gossamer: Path) -> None:
     """The text and the JSON object say how much hostile weight W bears, and each rule by itself."""
     report = json.loads(run(gossamer, "complete", "-n", "16", "--json").stdout)
