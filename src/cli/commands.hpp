@@ -50,6 +50,9 @@ std::function<bool()> catch_interrupts();
 /// Checks that the text of an option is an integer that is not negative, and below 2^64.
 CLI::Validator whole_number();
 
+/// Checks that the name of a file to draw to ends in .svg, or has no suffix.
+CLI::Validator svg_file();
+
 /// Adds --resume, which sets where a run starts (peer/checkpoint/resume.hpp).
 void add_resume(CLI::App& command, std::string& resume);
 

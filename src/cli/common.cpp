@@ -3,6 +3,7 @@
 #include <charconv>
 #include <csignal>
 #include <cstdint>
+#include <filesystem>
 
 #include "cli/commands.hpp"
 
@@ -35,6 +36,16 @@ CLI::Validator whole_number() {
     return error == std::errc::result_out_of_range
                ? fmt::format("'{}' is too large", text)
                : fmt::format("'{}' is not an integer of 0 or more, written in digits", text);
+  };
+  return CLI::Validator(check, "");
+}
+
+CLI::Validator svg_file() {
+  const auto check = [](const std::string& name) {
+    const std::string suffix = std::filesystem::path(name).extension().string();
+    if (suffix.empty() || suffix == ".svg") return std::string();
+    return fmt::format("{}: drawings are SVG, and not '{}': end the file's name in .svg", name,
+                       suffix);
   };
   return CLI::Validator(check, "");
 }

@@ -377,7 +377,8 @@ void add_model(CLI::App& app, int& exit_code) {
       ->add_option("--set", command->overrides,
                    "section.key=value: override a key of the run; may be repeated")
       ->allow_extra_args(false);
-  model->add_option("--draw", command->draw, "draw the graph of operations to an SVG file");
+  model->add_option("--draw", command->draw, "draw the graph of operations to an SVG file")
+      ->check(svg_file());
   model->add_flag("--json", command->json, "print everything as JSON");
   model->callback([command, model, &exit_code] {
     for (const char* option : {"--input", "--classes", "--batch"})

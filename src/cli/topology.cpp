@@ -224,7 +224,8 @@ void add_topology(CLI::App& app, int& exit_code) {
   topology->add_option("--decay", command->decay, "γ of the effective number of neighbours n_W(γ)")
       ->capture_default_str()
       ->check(CLI::Range(0.0, topology::kMostDecay));
-  topology->add_option("--draw", command->draw, "draw the topologies to this SVG file");
+  topology->add_option("--draw", command->draw, "draw the topologies to this SVG file")
+      ->check(svg_file());
   CLI::Option* json = topology->add_flag("--json", command->json, "print one JSON object per line");
   CLI::Option* matrix = topology
                             ->add_flag("--matrix", command->matrix,

@@ -70,6 +70,17 @@ def test_wrong_numbers(gossamer: Path, arguments: tuple[str, str], message: str)
     assert len(rejected.stderr) < 200
 
 
+def test_drawings_are_svg(gossamer: Path, tmp_path: Path) -> None:
+    picture = tmp_path / "rings.png"
+    rejected = run(gossamer, "ring", "-n", "4", "--draw", str(picture))
+    assert rejected.returncode == 2
+    assert f"--draw: {picture}: drawings are SVG, and not '.png'" in rejected.stderr
+    assert not picture.exists()
+    for name in ("rings.svg", "rings"):
+        assert run(gossamer, "ring", "-n", "4", "--draw", str(tmp_path / name)).returncode == 0
+        assert (tmp_path / name).read_text(encoding="utf-8").startswith("<svg")
+
+
 def test_hostile_neighbours(gossamer: Path) -> None:
     """The text and the JSON object say how much hostile weight W bears, and each rule by itself."""
     report = json.loads(run(gossamer, "complete", "-n", "16", "--json").stdout)

@@ -198,6 +198,7 @@ def test_the_drawing_is_svg_with_every_operation(gossamer: Path, tmp_path: Path)
         (("--input", "1x1x1"), "pool does not fit"),
         (("--set", "run.peers=4"), "this file is a model"),
         (("--classes", "-1"), "--classes"),
+        (("--draw", "model.pdf"), "--draw: model.pdf: drawings are SVG, and not '.pdf'"),
     ],
 )
 def test_bad_arguments(gossamer: Path, arguments: tuple[str, ...], message: str) -> None:
