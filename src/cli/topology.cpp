@@ -84,19 +84,39 @@ Result<std::vector<std::string>> kinds_of(const TopologyCommand& command) {
   return kinds;
 }
 
+/// A key of [topology] that an argument sets, and how messages call the argument.
+struct Setting {
+  std::string argument;
+  Override override;
+};
+
+/// An error in a setting, as the user has written it.
+Error with_argument(Error error, const std::vector<Setting>& settings) {
+  for (const Setting& setting : settings)
+    if (const std::string origin = "--set " + setting.override + ": ";
+        error.message.starts_with(origin))
+      error.message.replace(0, origin.size(), setting.argument);
+  return error;
+}
+
 /// The request for a kind. Of several kinds, each gets only the values that it has parameters for.
 Result<topology::ScheduleRequest> request_of(const TopologyCommand& command,
                                              const std::string& kind, bool several) {
   // Reading them as a configuration gives the same error messages.
-  std::vector<Override> overrides{
-      "topology.kind=" + kind, "topology.weights=" + command.weights,
-      std::string("topology.lazy=") + (command.lazy ? "true" : "false"),
-      std::string("topology.allow_negative=") + (command.allow_negative ? "true" : "false")};
+  std::vector<Setting> settings{
+      {"", "topology.kind=" + kind},
+      {fmt::format("--weights {}: ", command.weights), "topology.weights=" + command.weights},
+      {"", std::string("topology.lazy=") + (command.lazy ? "true" : "false")},
+      {"", std::string("topology.allow_negative=") + (command.allow_negative ? "true" : "false")}};
   for (const std::string& value : command.values)
-    if (!several || has_parameter(kind, key_of(value))) overrides.push_back("topology." + value);
-  GOSSAMER_TRY(const Config config, load_config("", overrides));
+    if (!several || has_parameter(kind, key_of(value)))
+      settings.push_back({fmt::format("--set {}: ", value), "topology." + value});
+  std::vector<Override> overrides;
+  for (const Setting& setting : settings) overrides.push_back(setting.override);
+  const auto config = load_config("", overrides);
+  if (!config.ok()) return with_argument(config.error(), settings);
   return topology::ScheduleRequest{
-      config.topology.kind, config.topology.values, config.topology.weights, {0, command.seed}};
+      config->topology.kind, config->topology.values, config->topology.weights, {0, command.seed}};
 }
 
 Result<TopologyAnalysis> analyse(const TopologyCommand& command,

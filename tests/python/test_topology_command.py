@@ -70,6 +70,20 @@ def test_wrong_numbers(gossamer: Path, arguments: tuple[str, str], message: str)
     assert len(rejected.stderr) < 200
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("rng",), "gossamer: topology.kind: there is no 'rng' (did you mean 'ring'?)"),
+        (("ring", "--weights", "x"), "gossamer: --weights x: topology.weights: 'x' is not one of"),
+        (("ring", "--set", "k=3"), "gossamer: --set k=3: topology.k: unknown for kind ring"),
+    ],
+)
+def test_errors_name_what_was_typed(
+    gossamer: Path, arguments: tuple[str, ...], message: str
+) -> None:
+    assert run(gossamer, *arguments).stderr.startswith(message)
+
+
 def test_drawings_are_svg(gossamer: Path, tmp_path: Path) -> None:
     picture = tmp_path / "rings.png"
     rejected = run(gossamer, "ring", "-n", "4", "--draw", str(picture))
