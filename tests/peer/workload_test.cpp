@@ -133,6 +133,11 @@ TEST_CASE("a caller's workload: losses that are not known are null, and no diver
 TEST_CASE("a caller's workload: what cannot run is refused") {
   const auto workload = std::make_shared<Quadratics>();
   CHECK(refusal(kExternal, nullptr).starts_with("model.kind: 'external' is the model of a task"));
+  constexpr const char* kNameIt = "name the task's file in model.file";
+  CHECK(refusal(kExternal, nullptr).find(kNameIt) != std::string::npos);
+  Overrides with_file = kExternal;
+  with_file.push_back("model.file=task.py");
+  CHECK(refusal(with_file, nullptr).find(kNameIt) == std::string::npos);
   CHECK(refusal({"model.kind=softmax"}, workload)
             .starts_with("model.kind: 'softmax' is a model of gossamer's own"));
   CHECK(refusal(kExternal + Overrides{"algorithm.kind=consensus"}, workload)

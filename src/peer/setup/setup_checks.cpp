@@ -171,11 +171,16 @@ Status check_algorithm(const Config& config, const gossip::Algorithm& algorithm,
 Status check_external(const Setup& setup, const Workload* external) {
   const Config& config = setup.config;
   const std::string &kind = config.model.kind, &name = config.algorithm.kind;
-  if (external == nullptr && kind == kExternalModel)
-    return invalid_error(
+  if (external == nullptr && kind == kExternalModel) {
+    const auto file = config.model.values.find("file");
+    const bool named =
+        file != config.model.values.end() && file->second != ParameterValue(std::string());
+    return invalid_error(fmt::format(
         "model.kind: 'external' is the model of a task in Python, which this program cannot load: "
-        "name the task's file in model.file and start the run with `python -m gossamer`, or choose "
-        "a model of `gossamer list`");
+        "{}start the run with `python -m gossamer` in place of `gossamer`, or choose a model of "
+        "`gossamer list`",
+        named ? "" : "name the task's file in model.file, and "));
+  }
   if (external == nullptr) return {};
   const bool recorded = external->spec().recorded;
   if (kind != kExternalModel)
