@@ -76,13 +76,19 @@ HostileBound bound_of(const topology::MixingMatrix& w, double weight) {
 
 }  // namespace
 
-std::optional<HostileBounds> hostile_bounds(const topology::MixingSchedule& schedule) {
-  const int n = schedule.peers();
-  if (n < 2 || schedule.period() != 1) return std::nullopt;
+std::string no_hostile_bounds(const topology::MixingSchedule& schedule) {
+  if (schedule.peers() < 2) return "a single peer has no neighbours";
+  if (schedule.period() != 1) return "W varies";
   const auto w = schedule.at(0);
-  if (!w->symmetric()) return std::nullopt;
-  for (int i = 0; i < n; ++i)
-    if (w->self_weight(i) < 0) return std::nullopt;  // the bound is of weights ≥ 0
+  if (!w->symmetric()) return "W is not symmetric";
+  for (int i = 0; i < w->peers(); ++i)
+    if (w->self_weight(i) < 0) return "W has negative weights";
+  return {};
+}
+
+std::optional<HostileBounds> hostile_bounds(const topology::MixingSchedule& schedule) {
+  if (!no_hostile_bounds(schedule).empty()) return std::nullopt;
+  const auto w = schedule.at(0);
   const auto ends = topology::symmetric_ends(*w, schedule.lattice());
   if (!ends) return std::nullopt;
   // √δ is below the positive root of δ + c √δ = γ.

@@ -26,6 +26,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 
 #include "topology/mixing_matrix.hpp"
 
@@ -40,8 +41,13 @@ struct HostileBounds {
   HostileBound clipped, cs_plus;
 };
 
-/// The bounds where W is the same in every round and symmetric; none elsewhere, and where the ends
-/// of W's spectrum are too costly to find. The conditions suffice, and are not necessary.
+/// Why no bounds are known of such a W, "W varies" for example; empty: there are bounds, unless the
+/// ends of W's spectrum are too costly to find.
+std::string no_hostile_bounds(const topology::MixingSchedule& schedule);
+
+/// The bounds where W is the same in every round, symmetric and not negative; none elsewhere, and
+/// where the ends of W's spectrum are too costly to find. The conditions suffice, and are not
+/// necessary.
 std::optional<HostileBounds> hostile_bounds(const topology::MixingSchedule& schedule);
 
 }  // namespace gossamer::theory

@@ -190,9 +190,9 @@ TEST_CASE("a prediction says that a rule is not linear, and predicts the bytes o
         prediction.hostile->cs_plus.weight);
   CHECK_FALSE(prediction_json(mean, expected).contains("hostile_weight_bound"));
   for (const auto rule : {&theory::HostileBounds::clipped, &theory::HostileBounds::cs_plus})
-    CHECK(
-        prediction_text(median, prediction, 0).find(hostile_bound_text(prediction.hostile, rule)) !=
-        std::string::npos);
+    CHECK(prediction_text(median, prediction, 0)
+              .find(hostile_bound_text(prediction.hostile, rule, *median.schedule)) !=
+          std::string::npos);
   CHECK(prediction_text(median, prediction, 0)
             .find("1 hostile neighbour of each peer at most (median: peer 0 has 2 in round 0; "
                   "Fang, Yang "

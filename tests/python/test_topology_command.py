@@ -109,6 +109,12 @@ def test_hostile_neighbours(gossamer: Path) -> None:
     assert "below 0.203 in each row: any 3 neighbours of each peer" in text
     assert "; 6 by krum" in text
     assert "below 0.0277 in each row: no neighbour" in run(gossamer, "torus", "-n", "16").stdout
+    for kind, n, reason in (
+        ("exponential", "16", "W is not symmetric"),
+        ("one_peer_exponential", "16", "W varies"),
+        ("ring", "1", "a single peer has no neighbours"),
+    ):
+        assert f"ClippedGossip not known: {reason}\n" in run(gossamer, kind, "-n", n).stdout
     directed = run(gossamer, "exponential", "-n", "16", "--json")
     assert json.loads(directed.stdout)["hostile_weight_bound"] is None
 

@@ -68,6 +68,13 @@ TEST_CASE("closed forms: a complete graph, and graphs without a bound") {
   CHECK_FALSE(hostile_bounds(*network("exponential", 16).schedule()));
   CHECK_FALSE(hostile_bounds(*network("one_peer_exponential", 16).schedule()));
   CHECK_FALSE(hostile_bounds(*network("ring", 1).schedule()));
+  const auto reason = [](const char* kind, int n) {
+    return no_hostile_bounds(*network(kind, n).schedule());
+  };
+  CHECK(reason("exponential", 16) == "W is not symmetric");
+  CHECK(reason("one_peer_exponential", 16) == "W varies");
+  CHECK(reason("ring", 1) == "a single peer has no neighbours");
+  CHECK(reason("ring", 16).empty());
 }
 
 TEST_CASE("the bound of a narrow gap is about (γ / c)², and no ring of 16 has a hostile peer") {

@@ -104,9 +104,9 @@ void print_text(const TopologyAnalysis& analysis, std::uint64_t parameters) {
                          bytes_text(convergence.bytes_to_millionth))
            : "not known");
   line("hostile weight, ClippedGossip",
-       hostile_bound_text(analysis.hostile, &theory::HostileBounds::clipped));
+       hostile_bound_text(analysis.hostile, &theory::HostileBounds::clipped, *analysis.schedule));
   line("hostile weight, CS+",
-       hostile_bound_text(analysis.hostile, &theory::HostileBounds::cs_plus));
+       hostile_bound_text(analysis.hostile, &theory::HostileBounds::cs_plus, *analysis.schedule));
   line("hostile neighbours, by rule", breakdowns_text(analysis.breakdowns));
 }
 

@@ -220,8 +220,12 @@ std::string round_text(const RoundTime& round) {
 }  // namespace
 
 std::string hostile_bound_text(const std::optional<theory::HostileBounds>& bounds,
-                               theory::HostileBound theory::HostileBounds::* rule) {
-  if (!bounds) return "not known: W varies or is not symmetric, or is too large";
+                               theory::HostileBound theory::HostileBounds::* rule,
+                               const topology::MixingSchedule& schedule) {
+  if (!bounds) {
+    const std::string reason = theory::no_hostile_bounds(schedule);
+    return "not known: " + (reason.empty() ? "W is too large" : reason);
+  }
   const theory::HostileBound& bound = (*bounds).*rule;
   const std::string weight = fmt::format("below {:.3g} in each row: ", bound.weight);
   if (bound.neighbours == 0) return weight + "no neighbour";
@@ -359,9 +363,9 @@ std::string prediction_text(const Setup& setup, const Prediction& prediction, st
   if (!setup.rule.is_mean()) {
     line("withstands", breakdown_text(setup));
     line("hostile weight, ClippedGossip",
-         hostile_bound_text(prediction.hostile, &theory::HostileBounds::clipped));
+         hostile_bound_text(prediction.hostile, &theory::HostileBounds::clipped, *setup.schedule));
     line("hostile weight, CS+",
-         hostile_bound_text(prediction.hostile, &theory::HostileBounds::cs_plus));
+         hostile_bound_text(prediction.hostile, &theory::HostileBounds::cs_plus, *setup.schedule));
   }
   if (prediction.privacy) line("privacy", privacy_text(*prediction.privacy));
   line("sent per round and peer",

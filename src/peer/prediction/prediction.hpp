@@ -55,7 +55,8 @@ struct Prediction {
 
 /// "below 0.203 in each row: any 3 neighbours of each peer", or why there is no bound.
 std::string hostile_bound_text(const std::optional<theory::HostileBounds>& bounds,
-                               theory::HostileBound theory::HostileBounds::* rule);
+                               theory::HostileBound theory::HostileBounds::* rule,
+                               const topology::MixingSchedule& schedule);
 
 /// Errors (invalid): theory says nothing about the run, because it has an attack, or because peers
 /// join and leave.
