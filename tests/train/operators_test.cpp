@@ -208,6 +208,11 @@ TEST_CASE("operators that do not fit their inputs are refused with the reason") 
                                     GroupNorm{.groups = 70'000}}),
                  "70000 groups are too many"));
   CHECK(contains(operators_refusal({Dense{.units = 4'000'000}, LayerNorm{}}), "for a norm"));
+  // As outputs of a convolution, and as inputs.
+  for (const Operator& first : {Operator(Convolution{.channels = 4'000'001, .kernel = 1}),
+                                Operator(Dense{.units = 4'000'001, .per_position = true})})
+    CHECK(contains(operators_refusal({first, Convolution{.channels = 1, .kernel = 1}}),
+                   "4000001 channels are too many for a convolution; the most are 4000000"));
   CHECK(contains(operators_refusal({AveragePool{.size = 5}}), "'0.pool': a 5 × 5 pool"));
   CHECK(contains(operators_refusal({Dense{.units = 4}, LayerNorm{}, Attention{.heads = 1}}),
                  "'2.attention': the 4 channels"));

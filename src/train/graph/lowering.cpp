@@ -11,8 +11,9 @@ namespace {
 using Start = ParameterBlock::Start;
 
 constexpr std::int64_t kMostChannels = 1'000'000'000;
-constexpr int kMostGroups = 65535;            // blocks of a GPU in one direction
-constexpr int kMostNormChannels = 2'000'000;  // likewise, of 32 channels each
+constexpr int kMostGroups = 65535;                   // blocks of a GPU in one direction
+constexpr int kMostNormChannels = 2'000'000;         // likewise, of 32 channels each
+constexpr int kMostConvolutionChannels = 4'000'000;  // likewise, of 64 channels each
 /// Most values of a convolution's weights, and of a tensor that an operator makes for one sample
 /// beside its output: their sizes are 32-bit.
 constexpr double kMostScratch = 1e9;
@@ -65,6 +66,9 @@ class Lowering {
     if (static_cast<double>(taps) * in.channels * layer.channels > kMostScratch)
       return invalid(fmt::format("a {0} × {0} kernel from {1} to {2} channels is too large",
                                  layer.kernel, in.channels, layer.channels));
+    if (const int most = std::max(in.channels, layer.channels); most > kMostConvolutionChannels)
+      return invalid(fmt::format("{} channels are too many for a convolution; the most are {}",
+                                 most, kMostConvolutionChannels));
     // A convolution is followed by relu, directly or after its group norm.
     operation.weights =
         block("weights", {layer.kernel, layer.kernel, in.channels, layer.channels},
