@@ -25,7 +25,6 @@ namespace {
 /// Samples of one evaluation job. It bounds the workspace and is the grain in which an evaluation
 /// spreads over threads. It is fixed because losses are added job by job.
 constexpr std::size_t kEvaluationBatch = 64;
-constexpr std::size_t kEvaluationJobs = 1 << 16;
 
 template <class Real>
 class DeviceLearner final : public Learner<Real> {
@@ -282,7 +281,7 @@ void DeviceLearner<Real>::evaluate(std::span<EvaluateRequest<Real>> requests) {
     pieces.push_back(std::span(evaluated_).subspan(i, std::min(kEvaluationBatch, count - i)));
   // A bounded number of jobs at a time, because jobs of all peers and samples may not fit in
   // memory.
-  const std::size_t together = std::max<std::size_t>(1, kEvaluationJobs / pieces.size());
+  const std::size_t together = std::max<std::size_t>(1, request_.evaluation_jobs / pieces.size());
   for (; requests.size() > together; requests = requests.subspan(together))
     evaluate(requests.first(together));
   std::vector<ScoreRequest<Real>> models;

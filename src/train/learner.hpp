@@ -85,6 +85,7 @@ struct LearnerRequest {
       0;                        ///< if not 0: the schedule's length in passes over a peer's shard
   bool weigh_gradients = true;  ///< gradients are multiplied by data_weight(); false: the algorithm
                                 ///< weights what it makes of them
+  std::size_t evaluation_jobs = 1 << 16;  ///< jobs of an evaluation that the device gets at once
   std::uint64_t seed = 0;
   bool different_initial =
       false;  ///< run.init = "different": each peer has a start of its own; otherwise all are equal

@@ -5,52 +5,13 @@
 #include <cmath>
 #include <vector>
 
-#include "base/philox.hpp"
-#include "base/rows.hpp"
 #include "tests/text_test_util.hpp"
-#include "tests/train/learner/learner_test_util.hpp"
+#include "tests/train/learner/blobs_test_util.hpp"
 
 using namespace gossamer;
 using namespace gossamer::train;
 
 namespace {
-
-/// Three classes in the plane, well apart; `count` samples, the last `tests` of them for testing.
-std::shared_ptr<Dataset> three_blobs(std::size_t count, std::size_t tests) {
-  auto data = std::make_shared<Dataset>();
-  data->name = "blobs";
-  data->width = 2, data->classes = 3;
-  data->count = count, data->train_count = count - tests;
-  RandomStream random(1, kNoPeer, Purpose::test);
-  for (std::size_t i = 0; i < count; ++i) {
-    const int label = static_cast<int>(i % 3);
-    data->labels.push_back(label);
-    data->features.push_back(
-        static_cast<float>(3 * std::cos(2.1 * label) + 0.3 * random.next_normal()));
-    data->features.push_back(
-        static_cast<float>(3 * std::sin(2.1 * label) + 0.3 * random.next_normal()));
-  }
-  return data;
-}
-
-Shards equal_shards(const Dataset& data, std::size_t peers) {
-  Shards shards(peers);
-  for (std::uint32_t i = 0; i < data.train_count; ++i)
-    shards[i * peers / data.train_count].push_back(i);
-  return shards;
-}
-
-LearnerRequest request(std::size_t peers, int batch = 8) {
-  auto data = three_blobs(130, 10);
-  LearnerRequest request;
-  request.data = data;
-  request.shards = equal_shards(*data, peers);
-  request.model = chain({Dense{.units = 3}}, Loss::softmax_cross_entropy);
-  request.sampling.batch = batch;
-  request.optimizer = {.rate = 0.1, .rule = {.momentum = 0.5}};
-  request.seed = 3;
-  return request;
-}
 
 /// The four points (k, 2k), and a line through the origin.
 LearnerRequest line_request(Shards shards) {
@@ -65,38 +26,6 @@ LearnerRequest line_request(Shards shards) {
   request.sampling.batch = 0;
   return request;
 }
-
-/// Rows of every peer, and the requests over them.
-template <class Real>
-struct State {
-  State(Learner<Real>& learner, std::size_t peers)
-      : x(peers, learner.parameters()),
-        v(peers, learner.parameters()),
-        w(peers, learner.parameters()),
-        g(peers, learner.parameters()),
-        losses(peers) {
-    for (std::size_t p = 0; p < peers; ++p) {
-      learner.initialise(static_cast<int>(p), x.row(p));
-      requests.push_back({.peer = static_cast<int>(p),
-                          .parameters = x.row(p).data(),
-                          .state = {v.row(p).data(), w.row(p).data()},
-                          .gradient = g.row(p).data(),
-                          .loss = &losses[p]});
-    }
-  }
-  void at(std::uint64_t step, int steps = 1) {
-    for (auto& r : requests) r.first_step = step, r.steps = steps;
-  }
-  std::vector<Real> all() const {
-    std::vector<Real> values;
-    for (std::size_t p = 0; p < x.count(); ++p)
-      values.insert(values.end(), x.row(p).begin(), x.row(p).end());
-    return values;
-  }
-  Rows<Real> x, v, w, g;       ///< v and w: the optimizer's
-  std::vector<double> losses;  ///< sums over the steps
-  std::vector<StepRequest<Real>> requests;
-};
 
 }  // namespace
 
@@ -228,6 +157,35 @@ TEST_CASE(
   CHECK(requests[0].result.loss == requests[1].result.loss);
   trained->evaluate(requests);  // 130 samples: three pieces
   CHECK(requests[1].result.loss == doctest::Approx(by_hand(0, 130)).epsilon(1e-12));
+}
+
+TEST_CASE("an evaluation in chunks of jobs has the bits of one at once") {
+  gpu::CpuDevice device(2);
+  LearnerRequest whole = request(5);
+  auto all = std::make_shared<Dataset>(*whole.data);
+  all->train_count = all->count;  // 130 samples: three jobs for each row
+  whole.data = all;
+  whole.different_initial = true;
+  const auto at_once = learner<float>(whole, device);
+  State<float> state(*at_once, 5);
+  const auto evaluate = [&](Learner<float>& learner) {
+    std::vector<EvaluateRequest<float>> requests;
+    for (std::size_t p = 0; p < 5; ++p) requests.push_back({state.x.row(p).data(), {}});
+    learner.evaluate(requests);
+    std::vector<double> figures;
+    for (const auto& each : requests) {
+      figures.push_back(each.result.loss);
+      figures.push_back(each.result.accuracy);
+    }
+    return figures;
+  };
+  const std::vector<double> expected = evaluate(*at_once);
+  CHECK(expected[0] != expected[8]);
+  for (const std::size_t jobs : {1, 3, 7, 14, 15}) {  // 1, 1, 2, 4 and 5 rows at a time
+    LearnerRequest chunked = whole;
+    chunked.evaluation_jobs = jobs;
+    CHECK(evaluate(*learner<float>(chunked, device)) == expected);
+  }
 }
 
 TEST_CASE("regression: full gradients, the loss is ½ (ŷ − y)², and no accuracy") {
