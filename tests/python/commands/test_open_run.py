@@ -155,6 +155,8 @@ def test_a_peer_that_left_resumes_nothing(network: NetworkFactory) -> None:
     assert (last["reason"], last["message"]) == ("left", "")
     wait_for_participants(net, "0,1", 0, 1)
     assert last["rounds"] == events(net, 0, "participants")[-1]["round"]
+    refused = net.start("2")
+    assert refused.wait() == 3 and "resume it with --resume auto" in refused.stderr
     for other in others:  # no peer answers for longer than the failure timeout
         other.process.send_signal(signal.SIGSTOP)
     again = net.start("2", resume="auto")
