@@ -7,6 +7,7 @@ from typing import Any, Self
 
 from gossamer import _core
 from gossamer.initial import with_remedy
+from gossamer.messages import names_arguments
 from gossamer.runs import Settings, find_ids, kept, log_messages, start
 from gossamer.trainer import RequestHandler
 
@@ -28,6 +29,7 @@ class PeerLoop:
     _request: _core.Request | None = None
     _turns: tuple[str, ...]  # operations that need the program
 
+    @names_arguments
     def _join(
         self,
         handler: RequestHandler,
@@ -116,6 +118,7 @@ class PeerLoop:
         self._run.complete()
         self._advance()
 
+    @names_arguments
     def _advance(self) -> None:
         """Serves requests up to the next one that needs the program, or to the end of the run."""
         try:

@@ -9,6 +9,7 @@ from typing import Any, TypedDict
 
 from gossamer import _core
 from gossamer.initial import initial_hash, with_remedy
+from gossamer.messages import names_arguments
 from gossamer.task_file import OWN_KEYS
 from gossamer.trainer import ArrayHandler, RequestHandler, Tensors, Trainer
 
@@ -35,6 +36,7 @@ class RunArguments(TypedDict):
     shows_progress: bool
 
 
+@names_arguments
 def run(
     config: str | os.PathLike[str],
     task: Trainer | RequestHandler,
@@ -60,6 +62,7 @@ def run(
     return read_json(Path(background.folder) / "summary.json")
 
 
+@names_arguments
 def peer(
     config: str | os.PathLike[str],
     task: Trainer | RequestHandler,
@@ -133,6 +136,7 @@ def start(
     )
 
 
+@names_arguments
 def predict(
     config: str | os.PathLike[str],
     task: Trainer | RequestHandler,
@@ -223,6 +227,7 @@ def overrides_for(
     return overrides
 
 
+@names_arguments
 def configuration(
     config: str | os.PathLike[str], *, settings: Settings = ()
 ) -> dict[str, dict[str, Any]]:

@@ -48,6 +48,14 @@ def refusal(config: Path, *settings: str) -> str:
     return done.stderr
 
 
+def test_the_program_names_its_options(config: Path, tmp_path: Path) -> None:
+    command = ["run", config, "--out", tmp_path / "out", "-q"]
+    assert gossamer_program(*command).returncode == 0
+    again = gossamer_program(*command)
+    assert again.returncode == 3
+    assert "resume it with --resume auto, choose another folder with --out" in again.stderr
+
+
 def test_a_task_runs_from_its_file_as_from_python(config: Path, tmp_path: Path) -> None:
     task = load_task(gossamer.configuration(config, settings={"model.rate": 0.05}))
     expected = gossamer.run(config, task, settings=["model.rate=0.05"], out=tmp_path / "python")
