@@ -34,6 +34,10 @@ import example  # noqa: E402
 TEXT = Path(__file__).resolve().parents[2] / "data" / "text" / "genesis-exodus.txt.gz"
 TEST_BLOCKS = 32  # of the text for tests or for validation, evenly spaced
 PRETRAINING_RATE = 3e-3
+IN_THE_RUN_ID = (
+    *("level", "size", "vocabulary", "block", "batch"),
+    *("rate", "steps", "alike", "pretrained"),
+)
 
 
 def bytes_of(path: Path) -> bytes:
@@ -55,6 +59,7 @@ class Text:
             number = {symbol: index for index, symbol in enumerate(self.symbols)}
             self.values = torch.tensor([number[symbol] for symbol in text], dtype=torch.int32)
         self._bytes = level == "byte"
+        self.name = f"{len(data)}-{zlib.crc32(data):08x}"  # tells texts apart, wherever files are
 
     def decode(self, values: list[int]) -> str:
         if self._bytes:
@@ -234,7 +239,10 @@ def main() -> None:
     task, models = task_of(options, text)
     parameters = sum(parameter.numel() for parameter in models[0].parameters())
     print(f"{len(text.values):,} symbols, {len(text.symbols)} different; {parameters:,} parameters")
-    example.train(task, options)
+    chosen = {key: getattr(options, key) for key in IN_THE_RUN_ID}
+    if options.peer is None:  # each process of a network has its own
+        chosen["device"] = options.device
+    example.train(task, options, text=text.name, **chosen)
     model = models[options.peer or 0]
     print(text.decode(generate(model, text.values[:1].tolist(), options.sample)))
 

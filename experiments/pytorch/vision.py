@@ -59,8 +59,7 @@ def shards(labels: np.ndarray, peers: int, classes: int) -> list[np.ndarray]:
     return [np.concatenate([pieces[k] for k in order[peer::peers]]) for peer in range(peers)]
 
 
-def task_of(options: argparse.Namespace) -> gossip.Task:
-    data = idx_data.load(options.data)
+def task_of(options: argparse.Namespace, data: idx_data.Images) -> gossip.Task:
     _, height, width = data.images.shape
     classes = int(data.labels.max()) + 1
     own = shards(data.labels, options.peers, options.classes)
@@ -127,7 +126,11 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(1)
     options.set.insert(0, f"log.every={max(1, options.rounds // 10)}")
-    example.train(task_of(options), options)
+    data = idx_data.load(options.data)
+    chosen = {key: getattr(options, key) for key in ("classes", "channels", "batch", "rate")}
+    if options.peer is None:  # each process of a network has its own
+        chosen |= {"device": options.device, "vmap": options.vmap}
+    example.train(task_of(options, data), options, data=data.name, **chosen)
 
 
 if __name__ == "__main__":

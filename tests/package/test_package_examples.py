@@ -161,6 +161,35 @@ def test_a_model_of_pytorch_as_processes_ends_as_the_simulation(
         assert np.array_equal(found[name], values), name
 
 
+def test_other_options_are_another_run(
+    run: Run,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Their folders, runs/<run id>, differ; the same run again is refused in one line."""
+    monkeypatch.chdir(tmp_path)
+    few = tmp_path / "few"
+    few.mkdir()
+    for part in ("images-idx3", "labels-idx1"):
+        name = f"{part}-ubyte.gz"
+        (few / name).symlink_to(ROOT / "data" / "digits" / name)
+    vision = ("pytorch/vision.py", "--peers", 2, "--rounds", 1)
+    for more in ([], ["--classes", 2], ["--rate", 0.1], ["--channels", 4], ["--vmap"]):
+        run(*vision, *more)
+    gpt = ("pytorch/gpt.py", "--peers", 2, "--rounds", 1, *SMALL_GPT, "--sample", 1)
+    for more in ([], ["--alike"], ["--text", EXAMPLES / "sweep.py"]):
+        run(*gpt, *more)
+    assert len(list((tmp_path / "runs").iterdir())) == 8
+    for again in (vision, (*vision, "--data", few)):
+        with pytest.raises(SystemExit) as end:
+            run(*again)
+        assert end.value.code == 3
+        (line,) = capsys.readouterr().err.splitlines()
+        assert line.startswith("vision.py: runs/") and "already contains a run" in line
+        assert line.endswith("--resume auto, choose another folder with --out, or remove it")
+
+
 def test_peers_of_the_vision_example_in_one_call(run: Run, tmp_path: Path) -> None:
     more = ["--peers", 3, "--rounds", 4, "--channels", 4, "--batch", 8]
     for vmap, folder in (([], "loop"), (["--vmap"], "vmap")):
