@@ -1,4 +1,7 @@
-"""`gossamer launch`: processes on this machine, and through a program in the place of ssh."""
+"""`gossamer launch`: processes on this machine, and through a program in the place of ssh.
+
+And the job of Slurm, deploy/slurm.sh, with a program in the place of srun.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from conftest import ROOT
 from network_test_util import wait_until
 
 ROUNDS = 40
@@ -246,3 +250,36 @@ def test_the_configuration_is_the_one_in_the_folder_of_the_processes(
     (folder / "run.toml").unlink()
     code, _, err = launch(gossamer, folder, "--directory", str(there))
     assert code == 0, err
+
+
+def slurm_script(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """deploy/slurm.sh as in a job, with an srun that prints its arguments."""
+    (folder / "srun").write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n', encoding="utf-8")
+    (folder / "srun").chmod(0o755)
+    path = f"{folder}{os.pathsep}{os.environ['PATH']}"
+    return subprocess.run(
+        ["bash", str(ROOT / "deploy" / "slurm.sh"), *arguments],
+        cwd=folder,
+        env={**os.environ, "PATH": path, "SLURM_JOB_ID": "7", "SLURM_CPUS_PER_TASK": "2"},
+        capture_output=True,
+        text=True,
+    )
+
+
+@pytest.mark.parametrize("arguments", [(), ("",), ("--set", "run.peers=3")])
+def test_the_job_of_slurm_without_a_configuration_says_what_it_takes(
+    tmp_path: Path, arguments: tuple[str, ...]
+) -> None:
+    done = slurm_script(tmp_path, *arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("usage: sbatch --ntasks=N deploy/slurm.sh run.toml")
+
+
+def test_the_job_of_slurm_labels_its_output(tmp_path: Path) -> None:
+    (tmp_path / "run.toml").write_text("[run]\npeers = 4\n", encoding="utf-8")
+    done = slurm_script(tmp_path, "run.toml", "--set", "run.rounds=3")
+    assert done.returncode == 0, done.stderr
+    words = done.stdout.splitlines()
+    assert "--label" in words[: words.index("peer")]
+    assert words[words.index("peer") :][:2] == ["peer", "run.toml"]
+    assert words[-2:] == ["--set", "run.rounds=3"] and "net.insecure=true" in words
