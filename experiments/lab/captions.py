@@ -145,6 +145,13 @@ def warnings(sweep: Sweep, conditions: list[Condition]) -> list[str]:
             f"({', '.join(sweep.metadata['rates'])}), and a better one may lie outside: "
             f"{_grouped(edges)}."
         )
+    unreached = [_name(c) for c in conditions if c.choice and c.choice.reaches_no_target]
+    if unreached:
+        lines.append(
+            "No step size reaches the target of the selection "
+            f"({sweep.metadata['select'][0]}) with every selection seed, and the best final value "
+            f"has selected: {_names(unreached, '; ')}."
+        )
     unselected = [
         ", ".join(f"{key} = {value}" for key, value in choice.condition.items()) or "the run"
         for choice in sweep.choices

@@ -43,6 +43,7 @@ ON_SAMPLES = (
     "backdoor_success",
 )
 COSTS = ("rounds", "bytes_sent", "seconds", "epsilon")
+SHARES = ("test_accuracy", "averaged_accuracy", "backdoor_success")  # of samples, from 0 to 1
 NEVER = float("inf")  # the cost of a target that a run does not reach
 
 _NUMBER = r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
@@ -128,6 +129,8 @@ def parse_measure(text: str) -> Measure:
             f"'{text}' is no measure: write a target as "
             f"'{' | '.join(COSTS)} until {match['curve']} TARGET'"
         )
+    if target is not None:
+        check_target(f"'{text}'", match["curve"], float(target))
     return Measure(
         text,
         match["curve"],
@@ -135,6 +138,15 @@ def parse_measure(text: str) -> Measure:
         None if target is None else float(target),
         None if at is None else int(at),
     )
+
+
+def check_target(where: str, curve: str, target: float) -> None:
+    """Throws LabError if no value of the curve can be the target, as with 90 for 90 %."""
+    if curve not in SHARES or 0 <= target <= 1:
+        return
+    values = "accuracies lie" if curve.endswith("accuracy") else f"{curve} lies"
+    write = f": write {target / 100:g} for {target:g} %" if 1 < target <= 100 else ""
+    raise LabError(f"{where}: {values} between 0 and 1{write}")
 
 
 def final_value(summary: dict[str, Any], metric: str) -> float | None:

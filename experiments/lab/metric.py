@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 from lab.conditions import Condition, evaluation_split
-from lab.measure import cost_until
+from lab.measure import check_target, cost_until
 
 TARGET_FRACTION = 0.9
 
@@ -44,8 +44,10 @@ def make_target(metric: Metric, conditions: list[Condition], given: float | None
     """The given value; by default 90 % of the best final accuracy.
 
     If a smaller value is better, the default is 90 % of the way from the start to the best.
+    Throws LabError if no run can reach the given value.
     """
     if given is not None:
+        check_target(f"--target {given:g}", metric.name, given)
         return Target(given, f"{metric.label} {given:g}, as given by --target")
     finals = [float(condition.finals(metric.name).mean()) for condition in conditions]
     if metric.more_is_better:

@@ -35,6 +35,11 @@ class Choice:
     ruled_out: list[str]
     split: str = TEST  # TEST | VALIDATION: the samples that the measure is of
 
+    @property
+    def reaches_no_target(self) -> bool:
+        """With no step size every seed reaches the target: the best final value has decided."""
+        return self.rate is not None and self.scores[self.rate] is None
+
 
 def evaluating_cell(cell: Cell, config: dict[str, Any]) -> Cell:
     """A selecting cell that evaluates on the validation samples, if it holds out any."""

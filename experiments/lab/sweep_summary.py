@@ -16,7 +16,13 @@ def problems(results: list[CellResult], choices: list[Choice]) -> dict[str, list
         if choice.rate is None:
             reason = why_unselected(choice, results)
             found.setdefault(f"no step size can be selected: {reason}", []).append(name)
-        elif choice.at_edge:
+        if choice.reaches_no_target:
+            text = (
+                f"no step size reaches the target of '{choice.measure}' with every selection seed; "
+                f"the best final {parse_measure(choice.measure).curve} selects {choice.rate}"
+            )
+            found.setdefault(text, []).append(name)
+        if choice.at_edge:
             text = f"the best step size {choice.rate} is at the edge of the grid; extend --rates"
             found.setdefault(text, []).append(name)
     return found

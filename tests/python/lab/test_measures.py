@@ -132,6 +132,23 @@ def test_an_invalid_measure_is_rejected(text: str) -> None:
         parse_measure(text)
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("rounds until test_accuracy 90", "between 0 and 1: write 0.9 for 90 %$"),
+        ("seconds until averaged_accuracy 1.5", "accuracies lie between 0 and 1: write 0.015 for"),
+        ("rounds until test_accuracy 900", "accuracies lie between 0 and 1$"),
+        ("rounds until test_accuracy -0.1", "accuracies lie between 0 and 1$"),
+        ("rounds until backdoor_success 20", "backdoor_success lies between 0 and 1: write 0.2"),
+    ],
+)
+def test_a_target_in_percent_is_rejected(text: str, message: str) -> None:
+    with pytest.raises(LabError, match=message):
+        parse_measure(text)
+    assert parse_measure("rounds until test_accuracy 1").target == 1
+    assert parse_measure("rounds until test_loss 90").target == 90
+
+
 def test_a_measure_of_a_missing_curve_is_an_error() -> None:
     run = curves(test_accuracy=[0.1, 0.6, 0.8])
     with pytest.raises(LabError, match="no test_loss"):

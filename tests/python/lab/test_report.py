@@ -174,6 +174,10 @@ def test_two_axes_make_panels_and_a_target_can_be_set(lab: Any, tmp_path: Path) 
         "out",
     )
     assert swept.returncode == 0, swept.stderr
+    percent = lab("report", "out", "--target", "90")
+    assert percent.returncode == 2 and percent.stderr == (
+        "report: --target 90: accuracies lie between 0 and 1: write 0.9 for 90 %\n"
+    )
     done = lab("report", "out", "--target", "0.3", "--out", "elsewhere", "--title", "Two <axes>")
     assert done.returncode == 0, done.stderr
     page = (tmp_path / "elsewhere" / "report.html").read_text(encoding="utf-8")

@@ -148,6 +148,25 @@ def test_each_measure_has_its_own_step_size(lab: Any, tmp_path: Path) -> None:
         assert {run.name for run in condition.runs} == {f"seed0-rate{rate}", f"seed1-rate{rate}"}
 
 
+@pytest.mark.usefixtures("without_drawing")
+def test_a_target_that_no_run_reaches_is_named(lab: Any) -> None:
+    """It is no reason for the step size that is selected; the best final value is."""
+    command = ("sweep", "small.toml", "topology.kind=ring,complete", "--rates", "0.1,0.5,0.9")
+    measure = "rounds until test_accuracy 1"
+    done = lab(*command, "--out", "out", "--select", measure)
+    assert done.returncode == 0, done.stderr
+    unreached = f"no step size reaches the target of '{measure}' with every selection seed"
+    assert (
+        f"sweep: {unreached}; the best final test_accuracy selects 0.9:\n"
+        "  topology.kind=ring\n  topology.kind=complete\n" in done.stderr
+    )
+    report = lab("report", "out")
+    assert report.returncode == 0, report.stderr
+    assert f"target of the selection ({measure}) with every selection seed" in report.stdout
+    reached = lab(*command, "--out", "other", "--select", "rounds until test_accuracy 0.1")
+    assert reached.returncode == 0 and "no step size" not in reached.stderr
+
+
 @pytest.mark.parametrize(
     ("every", "rounds", "message", "remedy"),
     [
