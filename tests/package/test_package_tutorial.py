@@ -72,6 +72,10 @@ def test_three_peers_on_one_machine(tmp_path: Path) -> None:
     summary = reader.type(collect)
     assert "finished after 250 rounds: 3 peers, ring, 4547 parameters" in summary
     assert "bytes sent              27390000" in summary  # on every machine
+    shown = blocks(4, "")[1]
+    assert [line[:26] for line in shown.splitlines()] == [
+        line[:26] for line in summary.splitlines()
+    ]
 
 
 def test_three_machines(tmp_path: Path) -> None:
