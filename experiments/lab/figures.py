@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import re
 import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -20,6 +21,8 @@ Styles = dict[str, dict[str, object]]
 _COST_NAMES = {"round": "round", "bytes_sent": "bytes", "seconds": "time"}
 _TITLE_LETTERS = 100  # width of a title across the page
 _NOTE_LETTERS = 90  # width of the notes in all panels of a row
+_LINE_SHARE = 0.06  # of a panel's height, for the text of a tick
+_LETTER_SHARE = 0.16  # of the width that a panel has for each of its ticks, for a letter of one
 _LEGEND_LETTERS, _HANDLE_LETTERS = 104, 11  # widths of a legend and of a line sample in it
 
 
@@ -211,10 +214,33 @@ def number_or_dash(value: object) -> str:
 
 
 def set_ticks(axes: Axes, which: str, text: Callable[[float], str], most: int = 6) -> None:
-    """Sets at most `most` ticks of a logarithmic axis at round values."""
+    """Sets at most `most` ticks of a logarithmic axis at round values, whose texts fit."""
     low, high = sorted(axes.get_xlim() if which == "x" else axes.get_ylim())
+    if high < 3 * low:  # the round values of a decade are too far apart
+        ticks = [
+            v
+            for v in MaxNLocator(most - 1, steps=[1, 2, 5, 10]).tick_values(low, high)
+            if low <= v <= high
+        ]
+    else:
+        ticks = _round_ticks(low, high, most, text if which == "x" else None)
+    axis = axes.xaxis if which == "x" else axes.yaxis
+    axis.set_ticks(ticks[:: math.ceil(len(ticks) / most)] if ticks else [low, high])
+    axis.set_ticks([], minor=True)
+    axis.set_major_formatter(FuncFormatter(lambda value, _: text(value)))
+    axes.set(**{f"{which}lim": (low, high)})
+
+
+def _round_ticks(
+    low: float, high: float, most: int, text: Callable[[float], str] | None
+) -> list[float]:
+    """The closest round values that are no more than `most` and far enough apart.
+
+    `text`: that of a tick, where texts stand side by side.
+    """
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     tenths = [step / 10 for step in range(10, 100)]
+    chosen: list[float] = []
     for steps in (
         tenths,
         tenths[::2],
@@ -225,25 +251,25 @@ def set_ticks(axes: Axes, which: str, text: Callable[[float], str], most: int = 
         (1, 3),
         (1,),
     ):
-        ticks = [
-            step * 10.0**power
-            for power in powers
-            for step in steps
-            if low <= step * 10.0**power <= high
-        ]
-        if len(ticks) <= most:
+        values = [step * 10.0**power for power in powers for step in steps]
+        ticks = [value for value in values if low <= value <= high]
+        if len(ticks) < 2:
             break
-    if high < 3 * low:  # the round values of a decade are too far apart
-        ticks = [
-            v
-            for v in MaxNLocator(most - 1, steps=[1, 2, 5, 10]).tick_values(low, high)
-            if low <= v <= high
-        ]
-    axis = axes.xaxis if which == "x" else axes.yaxis
-    axis.set_ticks(ticks[:: math.ceil(len(ticks) / most)] if ticks else [low, high])
-    axis.set_ticks([], minor=True)
-    axis.set_major_formatter(FuncFormatter(lambda value, _: text(value)))
-    axes.set(**{f"{which}lim": (low, high)})
+        chosen = ticks
+        if len(ticks) > most:
+            continue
+        closest = min(b / a for a, b in itertools.pairwise(ticks))
+        needed = _LINE_SHARE
+        if text is not None:
+            needed = _LETTER_SHARE / most * max(len(_plain(text(tick))) for tick in ticks)
+        if math.log(closest) >= needed * math.log(high / low):
+            break
+    return chosen
+
+
+def _plain(text: str) -> str:
+    """The letters of a text that are seen, without the marks of a formula."""
+    return re.sub(r"[${}^]|\\times", "", text)
 
 
 def number_text(value: float) -> str:

@@ -141,6 +141,24 @@ def test_a_target_that_is_reached_at_the_start_has_no_dots(lab: Any, tmp_path: P
         assert notes(panel) == ["the target is reached at the start"]
 
 
+@pytest.mark.parametrize("gap", [0.1563, 0.1953, 1.0, 2e-5])
+def test_texts_of_ticks_do_not_overlap_for_a_single_gap(
+    lab: Any, tmp_path: Path, gap: float
+) -> None:
+    swept(lab, tmp_path, "topology.kind=ring")
+    log = tmp_path / "out" / "ring" / "log-0.jsonl"
+    text = re.sub(r'("spectral_gap": )[-+.e0-9]+', rf"\g<1>{gap}", log.read_text("utf-8"))
+    log.write_text(text, "utf-8")
+    figure = gaps(read_conditions(read_sweep(tmp_path / "out")))
+    draw(figure)
+    for panel in figure.axes:
+        for axis in (panel.xaxis, panel.yaxis):
+            shown = [each for each in axis.get_ticklabels() if each.get_text()]
+            assert len(shown) > 1
+            for one, other in itertools.pairwise(shown):
+                assert not extent(one).overlaps(extent(other)), (one, other)
+
+
 def test_each_seed_of_a_random_graph_has_its_own_gap(lab: Any, tmp_path: Path) -> None:
     swept(lab, tmp_path, "topology.kind=ring", "run.seed=0..2")
     for seed, gap in enumerate((0.1, 0.3, 0.5)):
