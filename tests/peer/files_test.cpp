@@ -1,8 +1,6 @@
 // The files of a run: atomic writes, and detection of damage.
-#include <sys/resource.h>
 #include <sys/stat.h>
 
-#include <csignal>
 #include <cstring>
 #include <numeric>
 
@@ -13,28 +11,6 @@ using namespace gossamer::peer;
 using namespace gossamer::peer::testing;
 
 namespace {
-
-/// Limits the size of files to `bytes` during its lifetime, as a full disk does.
-class FullDisk {
- public:
-  explicit FullDisk(rlim_t bytes) {
-    before_signal_ = std::signal(SIGXFSZ, SIG_IGN);
-    ::getrlimit(RLIMIT_FSIZE, &before_);
-    rlimit limit = before_;
-    limit.rlim_cur = bytes;
-    ::setrlimit(RLIMIT_FSIZE, &limit);
-  }
-  FullDisk(const FullDisk&) = delete;
-  FullDisk& operator=(const FullDisk&) = delete;
-  ~FullDisk() {
-    ::setrlimit(RLIMIT_FSIZE, &before_);
-    std::signal(SIGXFSZ, before_signal_);
-  }
-
- private:
-  rlimit before_{};
-  void (*before_signal_)(int) = nullptr;
-};
 
 /// Records of a log of peer 0 of 2, with all required fields.
 Json a_header() {

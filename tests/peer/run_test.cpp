@@ -226,6 +226,27 @@ TEST_CASE("deviations from W are in the log after their round, whatever log.ever
   CHECK(sizes == std::vector<std::size_t>{1024, 1024, 452});
 }
 
+TEST_CASE("a log that cannot be written says how to go on: with checkpoints, by a resume") {
+  const auto advice_with = [](const std::string& every) {
+    const Folder folder;
+    const Setup setup = set_up({"run.peers=3", "run.rounds=5", "checkpoint.every=" + every});
+    auto recorder = Recorder::create(setup, {1}, folder.path / "run", "real");
+    REQUIRE(recorder.ok());
+    const FullDisk disk(0);
+    RoundMetrics metrics;
+    metrics.peer = 1;
+    const Status failed = (*recorder)->round(metrics);
+    REQUIRE_FALSE(failed.ok());
+    CHECK(failed.error().kind == ErrorKind::data);
+    return failed.error().message;
+  };
+  CHECK(advice_with("2").ends_with(
+      "; free space if the disk is full, then start again with --resume auto"));
+  CHECK(advice_with("0").ends_with(
+      "; the folder contains the records written so far: remove it, or choose another with --out, "
+      "before you try again"));
+}
+
 TEST_CASE("a server with the whole model is saved, and is not part of the network's metrics") {
   const Folder folder;
   const Overrides base{"run.peers=3", "run.rounds=4", "log.every=2"};

@@ -6,7 +6,9 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -38,6 +40,28 @@ struct Folder {
     std::error_code ignored;
     fs::remove_all(path, ignored);
   }
+};
+
+/// Limits the size of files to `bytes` during its lifetime, as a full disk does.
+class FullDisk {
+ public:
+  explicit FullDisk(rlim_t bytes) {
+    before_signal_ = std::signal(SIGXFSZ, SIG_IGN);
+    ::getrlimit(RLIMIT_FSIZE, &before_);
+    rlimit limit = before_;
+    limit.rlim_cur = bytes;
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  FullDisk(const FullDisk&) = delete;
+  FullDisk& operator=(const FullDisk&) = delete;
+  ~FullDisk() {
+    ::setrlimit(RLIMIT_FSIZE, &before_);
+    std::signal(SIGXFSZ, before_signal_);
+  }
+
+ private:
+  rlimit before_{};
+  void (*before_signal_)(int) = nullptr;
 };
 
 inline std::string written(const fs::path& path, const std::string& content) {

@@ -354,10 +354,12 @@ Status Recorder::write(const Json& record) {
   const Status status = log_->write(record);
   if (status.ok()) on_record(record);
   if (status.ok()) return status;
-  return Error{status.error().kind,
-               fmt::format("{}; the folder contains the records written so far: remove it, or "
-                           "choose another with --out, before you try again",
-                           status.error().message)};
+  const char* advice =
+      setup_.config.checkpoint.every > 0
+          ? "free space if the disk is full, then start again with --resume auto"
+          : "the folder contains the records written so far: remove it, or choose another with "
+            "--out, before you try again";
+  return Error{status.error().kind, fmt::format("{}; {}", status.error().message, advice)};
 }
 
 Status Recorder::end(const EndMetrics& metrics, const RowViews& rows) {
