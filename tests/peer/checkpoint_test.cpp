@@ -53,7 +53,8 @@ struct Process {
         setup(set_up({"run.peers=2", "optimizer.momentum=0.5", "checkpoint.every=10",
                       fmt::format("checkpoint.keep={}", keep)})),
         workload(std::make_shared<KeepsState>(setup.workload)),
-        checkpointer(setup, {kHosted, folder / "checkpoints", written(folder / "log", ""), &disk}) {
+        checkpointer(setup,
+                     {kHosted, folder / "checkpoints", [this] { return disk.sync_log(); }, &disk}) {
     setup.workload = workload;
   }
 

@@ -103,6 +103,35 @@ TEST_CASE("on a full disk a log ends with its last complete line, and later writ
   CHECK_FALSE(RecordFile::create(path).ok());
 }
 
+TEST_CASE("a log that is no longer the file of its name takes no record") {
+  const Folder folder;
+  const fs::path path = folder.path / "log-0.jsonl", away = folder.path / "log-0.jsonl.1";
+  const auto written_after = [&](const std::function<void()>& what) {
+    auto log = RecordFile::create(path);
+    REQUIRE(log.ok());
+    REQUIRE(log->write({{"record", "header"}}).ok());
+    what();
+    CHECK(log->sync().ok());  // its own descriptor
+    const Status lost = log->write({{"record", "round"}});
+    fs::remove(path), fs::remove(away);
+    return lost;
+  };
+  CHECK(written_after([] {}).ok());
+  CHECK(written_after([&] { fs::rename(path, away), fs::rename(away, path); }).ok());
+  for (const std::function<void()>& what : std::vector<std::function<void()>>{
+           [&] { fs::remove(path); }, [&] { fs::rename(path, away); },
+           [&] { fs::rename(path, away), fs::copy_file(away, path); },
+           [&] { fs::resize_file(path, 0); }}) {
+    const Status lost = written_after(what);
+    REQUIRE_FALSE(lost.ok());
+    CHECK(lost.error().kind == ErrorKind::data);
+    CHECK(lost.error().message.starts_with(
+        fmt::format("cannot write {}: the file was removed, renamed, replaced or truncated since "
+                    "this process opened it; put it back as it was",
+                    path.string())));
+  }
+}
+
 TEST_CASE("a log can contain bytes that are not UTF-8") {
   CHECK(text_of({{"message", "cannot write /tmp/\xff"}}) ==
         "{\"message\":\"cannot write /tmp/\xef\xbf\xbd\"}");

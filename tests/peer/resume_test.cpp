@@ -316,6 +316,22 @@ TEST_CASE("--resume none, a path, a folder, and paths that lead to no checkpoint
         std::string::npos);
 }
 
+TEST_CASE("a run whose log is moved away ends with an error, and not with records missing") {
+  const Folder folder;
+  RunRequest request;
+  request.folder = folder.path / "run";
+  const fs::path log = request.folder / "log-0.jsonl";
+  request.on_progress = [&](const Json& record) {
+    if (record["round"] == 2) fs::rename(log, folder.path / "log-0.jsonl.1");
+  };
+  const Setup setup = set_up({"run.peers=3", "run.rounds=6", "log.every=1", "checkpoint.every=2"});
+  const auto outcome = run(setup, request);
+  REQUIRE_FALSE(outcome.ok());
+  CHECK(outcome.error().kind == ErrorKind::data);
+  CHECK(outcome.error().message.find(log.string() + ": the file was removed") != std::string::npos);
+  CHECK(outcome.error().message.ends_with("start again with --resume auto"));
+}
+
 TEST_CASE("a failed checkpoint is reported and does not end the run") {
   const Folder folder;
   const Overrides base{"run.peers=3", "run.rounds=6", "checkpoint.every=2",

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 
 #include "peer/checkpoint/checkpoint_store.hpp"
 #include "peer/config/config_json.hpp"
@@ -78,9 +77,7 @@ Status Checkpointer::add(NodeSnapshot& node, PendingCheckpoint& pending) {
 }
 
 Status Checkpointer::commit(PendingCheckpoint& pending) {
-  if (const int failed = request_.disk->sync_path(request_.log); failed < 0)
-    return data_error(
-        fmt::format("cannot write {}: {}", request_.log.string(), std::strerror(-failed)));
+  GOSSAMER_TRY_STATUS(request_.sync_log());
   const gossip::Round round = pending.manifest.round;
   GOSSAMER_TRY_STATUS(pending.writer->commit(std::move(pending.manifest)));
   prune_checkpoints(request_.folder, request_.hosted.front(), round,

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -20,8 +21,9 @@ namespace gossamer::peer {
 struct CheckpointerRequest {
   std::vector<int> hosted;  ///< nodes of this process, ascending
   std::filesystem::path folder;
-  std::filesystem::path
-      log;  ///< synced before each checkpoint, because a resumed run appends to it
+  /// Called before each checkpoint is complete: it makes the log durable, to which a resumed run
+  /// appends. Thread: as add().
+  std::function<Status()> sync_log;
   Disk* disk = &real_disk();
 };
 

@@ -128,7 +128,8 @@ class Recorder {
   /// folder. A log that existed before is kept.
   void discard();
 
-  const std::filesystem::path& log_path() const { return log_path_; }
+  /// Returns after the records so far are on the disk. Thread: any, while the log is written.
+  Status sync() const { return log_ ? log_->sync() : Status(); }
   /// The header of the log as this process writes it.
   const Json& header() const { return header_; }
   /// Last recorded train loss of each hosted worker; NaN if there is none.

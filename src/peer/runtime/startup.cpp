@@ -27,7 +27,7 @@ Result<Startup> Startup::prepare(const Setup& setup, StartupRequest request) {
     startup.checkpointer_ = std::make_unique<Checkpointer>(
         setup, CheckpointerRequest{.hosted = options.hosted,
                                    .folder = checkpoint_folder(setup.config, options.folder),
-                                   .log = startup.recorder_->log_path()});
+                                   .sync_log = [&log = *startup.recorder_] { return log.sync(); }});
   if (!options.offered) return startup;
   auto offered = options.offered(startup.rounds());
   if (!offered.ok()) {

@@ -23,8 +23,8 @@ class Disk {
   /// Atomically replaces `to` by `from`.
   virtual int rename(const std::filesystem::path& from, const std::filesystem::path& to) = 0;
   virtual int remove(const std::filesystem::path& path) = 0;
-  /// Returns after the file's content, including writes by others, or the names in the folder are
-  /// on the disk. Returns 0 also where the file system does not support syncing.
+  /// Returns after the names in the folder are on the disk. Returns 0 also where the file system
+  /// does not support syncing.
   virtual int sync_path(const std::filesystem::path& path) = 0;
 };
 

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -133,15 +134,33 @@ RecordFile::~RecordFile() {
   if (descriptor_ >= 0) ::close(descriptor_);
 }
 
+bool RecordFile::is_in_place() const {
+  struct stat open{}, named{};
+  if (::fstat(descriptor_, &open) != 0 || ::stat(path_.c_str(), &named) != 0) return false;
+  const bool whole = !S_ISREG(open.st_mode) || open.st_size >= complete_bytes_;
+  return whole && open.st_dev == named.st_dev && open.st_ino == named.st_ino;
+}
+
 Status RecordFile::write(const Json& record) {
   if (!failed_.ok()) return failed_;
   if (descriptor_ < 0) return file_error("write", path_, EBADF);
+  if (!is_in_place())
+    return failed_ = data_error(fmt::format(
+               "cannot write {}: the file was removed, renamed, replaced or truncated since this "
+               "process opened it; put it back as it was, and leave the log of a run in place "
+               "until the run has ended",
+               path_.string()));
   const std::string line = text_of(record) + "\n";
   failed_ = write_all(descriptor_, path_, line);
   if (failed_.ok()) complete_bytes_ += static_cast<std::int64_t>(line.size());
   else if (::ftruncate(descriptor_, complete_bytes_) != 0)
     return failed_;  // for example a device: readers skip an incomplete last line
   return failed_;
+}
+
+Status RecordFile::sync() const {
+  const bool synced = ::fsync(descriptor_) == 0 || errno == EINVAL || errno == ENOTSUP;
+  return synced ? Status() : Status(file_error("write", path_, errno));
 }
 
 Status RecordFile::close() {

@@ -69,8 +69,9 @@ Result<bool> truncate_file(const std::filesystem::path& path, std::uint64_t old_
 
 /// Appends JSON records to a file, one line each, and flushes each line. After a failed write the
 /// file ends with its last complete line, and every later write returns the same error, which names
-/// the path and the reason. The file is locked (flock, where the file system supports it) while
-/// this object has it open; the lock excludes truncate_file only.
+/// the path and the reason. A write fails too if the path has become another file, or the file has
+/// been truncated: the records would be lost. The file is locked (flock, where the file system
+/// supports it) while this object has it open; the lock excludes truncate_file only.
 class RecordFile {
  public:
   /// Creates `path`, which must not exist.
@@ -82,11 +83,15 @@ class RecordFile {
   ~RecordFile();
 
   Status write(const Json& record);
+  /// Returns after the records are on the disk. Thread: any, also during a write.
+  Status sync() const;
   /// fsync and close.
   Status close();
 
  private:
   RecordFile(std::filesystem::path path, int descriptor);
+  /// Whether the path leads to the open file, with all of its records.
+  bool is_in_place() const;
   std::filesystem::path path_;
   int descriptor_ = -1;
   std::int64_t complete_bytes_ = 0;  ///< total size of the complete lines

@@ -13,6 +13,8 @@
 #include <memory>
 #include <string>
 
+#include "base/input_file.hpp"
+#include "base/result.hpp"
 #include "peer/storage/disk.hpp"
 
 namespace gossamer::simulator {
@@ -104,6 +106,11 @@ class FailingDisk final : public peer::Disk {
         if (name.parent_path() == path) durable_[name] = file;
       return 0;
     });
+  }
+  /// One more call, in the place of the sync of a log, which is no file of this disk.
+  Status sync_log() {
+    const int synced = act([] { return 0; });
+    return synced < 0 ? Status(file_error("write", "log", -synced)) : Status();
   }
 
  private:

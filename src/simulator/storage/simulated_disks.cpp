@@ -60,7 +60,7 @@ class CheckpointStorage final : public Storage {
     disk.checkpointer = std::make_unique<peer::Checkpointer>(
         setup_, peer::CheckpointerRequest{.hosted = hosted,
                                           .folder = folder_of(process),
-                                          .log = folder_ / "log",
+                                          .sync_log = [&disk] { return disk.files.sync_log(); },
                                           .disk = &disk.files});
     disk.hosted = hosted;
   }
