@@ -53,14 +53,32 @@ std::vector<std::string> words_of(const std::string& text) {
   return words;
 }
 
-std::string end_of(const PlannedProcess& process, int code, bool killed) {
+std::string name_of(const PlannedProcess& process) {
   const bool several = process.ids.find('-') != std::string::npos;
   const bool worker = process.ids.find('.') != std::string::npos;
-  const std::string peers = fmt::format("{} {} on {}",
-                                        worker    ? "worker"
-                                        : several ? "peers"
-                                                  : "peer",
-                                        process.ids, process.host);
+  return fmt::format("{} {} on {}",
+                     worker    ? "worker"
+                     : several ? "peers"
+                               : "peer",
+                     process.ids, process.host);
+}
+
+/// The processes that have not ended, and what the user can do.
+std::string wait_for(const std::vector<PlannedProcess>& planned,
+                     const std::vector<std::size_t>& running) {
+  constexpr std::size_t kMostNames = 8;
+  std::string names;
+  for (std::size_t i = 0; i < std::min(running.size(), kMostNames); ++i)
+    names += (i == 0 ? "" : ", ") + name_of(planned[running[i]]);
+  if (running.size() > kMostNames)
+    names += fmt::format(", and {} more", running.size() - kMostNames);
+  return fmt::format(
+      "gossamer: waiting for {}; another Ctrl-C or SIGTERM kills the processes of this machine\n",
+      names);
+}
+
+std::string end_of(const PlannedProcess& process, int code, bool killed) {
+  const std::string peers = name_of(process);
   const bool remote = process.command.front() != "sh";
   if (remote && code == kOfSsh)
     return fmt::format("{}: {} cannot connect, or the connection broke; the process may go on",
@@ -116,12 +134,14 @@ Result<int> execute(LaunchCommand command) {
   request.arguments = command.arguments();
   request.quiet = command.quiet;
   GOSSAMER_TRY(const std::vector<PlannedProcess> planned, plan_launch(request));
-  const LaunchEvents events{[&planned](std::size_t k, const std::string& line) {
-                              return fmt::format("[{}] {}\n", planned[k].ids, printable(line));
-                            },
-                            [&planned](std::size_t k, int code, bool killed) {
-                              if (code != 0) print_message(end_of(planned[k], code, killed));
-                            }};
+  const LaunchEvents events{
+      [&planned](std::size_t k, const std::string& line) {
+        return fmt::format("[{}] {}\n", planned[k].ids, printable(line));
+      },
+      [&planned](std::size_t k, int code, bool killed) {
+        if (code != 0) print_message(end_of(planned[k], code, killed));
+      },
+      [&planned](const std::vector<std::size_t>& running) { return wait_for(planned, running); }};
   GOSSAMER_TRY(const std::vector<int> codes, run_processes(planned, events));
   const auto failed = std::ranges::find_if(codes, [](int code) { return code != 0; });
   if (failed == codes.end() && !command.quiet)

@@ -55,6 +55,12 @@ def launch(gossamer: Path, folder: Path, *arguments: str, **options: str) -> tup
     return done.returncode, done.stdout, done.stderr
 
 
+def restore_signals() -> None:
+    """These are ignored where the tests run under nohup or in the background."""
+    for number in (signal.SIGHUP, signal.SIGQUIT):
+        signal.signal(number, signal.SIG_DFL)
+
+
 @contextlib.contextmanager
 def started(
     gossamer: Path, folder: Path, hosts: str, rounds: int, *options: str
@@ -66,6 +72,7 @@ def started(
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
+        preexec_fn=restore_signals,
     ) as process:
         assert process.stderr is not None
         assert f"round {rounds // 10}/{rounds}" in process.stderr.readline()
@@ -180,6 +187,58 @@ def test_an_interrupt_reaches_every_process(gossamer: Path, folder: Path) -> Non
     assert process.returncode == 130, lines
     assert [line for line in lines if "exit code 130" in line and line.startswith("gossamer: ")]
     assert not any(pids_of(folder, rank) for rank in range(3))
+
+
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGQUIT])
+def test_the_end_of_the_terminal_ends_every_process(
+    gossamer: Path, folder: Path, number: signal.Signals
+) -> None:
+    with started(gossamer, folder, "local.txt", 10 * LONG) as process:
+        process.send_signal(number)
+        lines = lines_of(process)
+    assert process.returncode == 130, lines
+    assert not any(pids_of(folder, rank) for rank in range(4))
+
+
+def test_processes_that_do_not_end_are_named_and_then_killed(gossamer: Path, folder: Path) -> None:
+    (folder / "stubborn").write_text(
+        "#!/bin/sh\ntrap 'echo asked' TERM\necho ready\ntail -f /dev/null &\n"
+        "while :; do wait; done\n",
+        encoding="utf-8",
+    )
+    (folder / "stubborn").chmod(0o755)
+    with subprocess.Popen(
+        [*command(gossamer, "local.txt", ROUNDS), "--program", f"{folder}/stubborn"],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None and process.stderr is not None
+
+        def await_all(word: str) -> None:
+            waiting = {f"[{ids}] {word}\n" for ids in ("0-1", "2-3", "4", "5")}
+            while waiting:
+                assert process.stdout is not None
+                line = process.stdout.readline()
+                assert line != "", waiting
+                waiting.discard(line)
+
+        await_all("ready")
+        process.send_signal(signal.SIGTERM)
+        await_all("asked")
+        process.send_signal(signal.SIGTERM)
+        assert process.stderr.readline() == (
+            "gossamer: waiting for peers 0-1 on localhost, peers 2-3 on localhost, peer 4 on "
+            "localhost, peer 5 on localhost; another Ctrl-C or SIGTERM kills the processes of this "
+            "machine\n"
+        )
+        process.send_signal(signal.SIGTERM)
+        process.stdout.read()
+        lines = lines_of(process)
+    assert process.returncode == 128 + signal.SIGKILL
+    assert "gossamer: peer 5 on localhost ended by signal 9" in lines
+    wait_until("the processes end", lambda: not any(pids_of(folder, rank) for rank in range(4)))
 
 
 def test_a_network_outlives_its_launcher(gossamer: Path, folder: Path) -> None:

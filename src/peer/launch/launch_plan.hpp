@@ -35,8 +35,8 @@ struct PlannedProcess {
 /// a port beyond 65,535.
 ///
 /// A process runs under a shell on its machine. A line on the shell's standard input sends it
-/// SIGTERM; the end of the input does nothing, so a network does not end with the terminal, or the
-/// machine, that it was launched from. The process learns its rank from the environment, as under
+/// SIGTERM; the end of the input does nothing, so a network does not end with a launcher that is
+/// killed, or with its machine. The process learns its rank from the environment, as under
 /// other launchers (peer/setup/launchers.hpp).
 Result<std::vector<PlannedProcess>> plan_launch(const LaunchRequest& request);
 

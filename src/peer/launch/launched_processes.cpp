@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstring>
 #include <utility>
@@ -25,6 +26,9 @@ namespace {
 
 /// A longer line of a process is passed on in parts.
 constexpr std::size_t kMaxLineBytes = 64 << 10;
+
+/// The time that processes have to end before the launcher says for which it waits.
+constexpr std::chrono::seconds kPatience(10);
 
 /// What a process writes, in lines.
 struct Output {
@@ -115,6 +119,12 @@ Result<Process> start(const PlannedProcess& planned) {
   return process;
 }
 
+/// Whether what has started this process wants it to ignore the signal, as nohup does.
+bool is_ignored(int signal) {
+  struct sigaction action{};
+  return ::sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
 class Processes {
  public:
   Processes(const LaunchEvents& events) : events_(events) {
@@ -122,6 +132,9 @@ class Processes {
     sigset_t mask;
     ::sigemptyset(&mask);
     for (const int signal : {SIGINT, SIGTERM, SIGCHLD}) ::sigaddset(&mask, signal);
+    // A blocked signal reaches signalfd even if it is ignored.
+    for (const int signal : {SIGHUP, SIGQUIT})
+      if (!is_ignored(signal)) ::sigaddset(&mask, signal);
     ::sigprocmask(SIG_BLOCK, &mask, nullptr);
     signals_ = Descriptor(::signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK));
   }
@@ -170,8 +183,8 @@ class Processes {
         }
     }
     // What an ended process has left in its pipes is there; a descendant may keep them open.
-    const int ready = ::poll(polled.data(), polled.size(), running ? -1 : 0);
-    if (ready == 0) return false;
+    const int ready = ::poll(polled.data(), polled.size(), running ? patience_ms() : 0);
+    if (ready == 0 && !running) return false;
     for (std::size_t i = 0; i < outputs.size(); ++i) {
       if (polled[i + 1].revents == 0) continue;
       const auto [k, s] = outputs[i];
@@ -180,6 +193,7 @@ class Processes {
     }
     hear_signals();
     reap();
+    say_what_runs();
     return running || interrupts_ == 0;  // after an interrupt, nobody waits for a descendant
   }
 
@@ -189,12 +203,32 @@ class Processes {
       if (signal.ssi_signo != SIGCHLD) interrupt();
   }
 
-  /// Waits while the stream takes nothing, as a terminal that is held. A stream that is gone, and
-  /// after a third interrupt a blocked one too, loses the line.
+  /// For poll(): until say_what_runs() may have something to say; −1: for ever.
+  int patience_ms() const {
+    if (interrupts_ == 0 || said_) return -1;
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(
+        patience_ends_ - std::chrono::steady_clock::now());
+    return static_cast<int>(std::max<std::int64_t>(left.count(), 0));
+  }
+
+  /// Once, when processes that were asked to end have not, after kPatience or a second interrupt.
+  void say_what_runs() {
+    if (interrupts_ == 0 || said_ || (interrupts_ == 1 && patience_ms() > 0)) return;
+    said_ = true;
+    std::vector<std::size_t> running;
+    for (std::size_t k = 0; k < processes_.size(); ++k)
+      if (processes_[k].code < 0) running.push_back(k);
+    if (!running.empty()) write(events_.on_wait(running), STDERR_FILENO);
+  }
+
   void print(std::size_t k, const std::string& line, bool error) {
-    const std::string text = events_.on_line(k, line);
-    const int to = error ? STDERR_FILENO : STDOUT_FILENO;
-    for (std::size_t written = 0; written < text.size() && interrupts_ <= 2;) {
+    write(events_.on_line(k, line), error ? STDERR_FILENO : STDOUT_FILENO);
+  }
+
+  /// Waits while the stream takes nothing, as a terminal that is held. A stream that is gone, and
+  /// once the processes are killed a blocked one too, loses the text.
+  void write(const std::string& text, int to) {
+    for (std::size_t written = 0; written < text.size() && !killed_;) {
       std::array<pollfd, 2> polled{{{to, POLLOUT, 0}, {signals_.get(), POLLIN, 0}}};
       ::poll(polled.data(), polled.size(), -1);
       hear_signals();
@@ -208,7 +242,8 @@ class Processes {
   }
 
   void interrupt() {
-    if (++interrupts_ > 2) return kill();
+    if (++interrupts_ == 1) patience_ends_ = std::chrono::steady_clock::now() + kPatience;
+    if (interrupts_ > 2 || said_) return kill();
     for (Process& process : processes_)
       if (process.code < 0) {
         [[maybe_unused]] const ssize_t count = ::write(process.input.get(), "stop\n", 5);
@@ -216,6 +251,7 @@ class Processes {
   }
 
   void kill() {
+    killed_ = true;
     for (const Process& process : processes_)
       if (process.code < 0) ::kill(-process.id, SIGKILL);
   }
@@ -237,6 +273,8 @@ class Processes {
   Descriptor signals_;
   std::vector<Process> processes_;
   int interrupts_ = 0;
+  bool said_ = false, killed_ = false;
+  std::chrono::steady_clock::time_point patience_ends_;
 };
 
 }  // namespace
