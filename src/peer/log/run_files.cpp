@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <map>
 #include <optional>
 
 #include "peer/log/log_records.hpp"
@@ -66,12 +67,30 @@ std::optional<ProcessLog> header_of(const fs::path& path, int lowest, const std:
   return log;
 }
 
-bool is_finished(const ProcessLog& log) {
+/// Whether each node of the log has a record of round `rounds`.
+bool has_round_of_each(const ProcessLog& log, std::uint64_t rounds) {
+  std::map<int, std::uint64_t> newest;
+  const auto read =
+      read_log(log.path, log.lowest_peer, [&newest](const ProcessLog&, Json&& record) {
+        if (record_type(record) == "round") newest[record.at("peer")] = record.at("round");
+      });
+  return read.ok() && std::ranges::all_of(log.hosted, [&](int node) {
+           const auto found = newest.find(node);
+           return found != newest.end() && found->second == rounds;
+         });
+}
+
+/// Whether the process has done its last round, `rounds`. It may have left earlier ones out: then
+/// it has lost peers, as has one that ended before and is to be resumed.
+bool is_finished(const ProcessLog& log, std::uint64_t rounds) {
   const auto file = InputFile::open(log.path);
   if (!file.ok()) return false;
   const auto last = parse_json(last_line(*file));
-  return last.ok() && !check_record(*last, log.hosted, log.models.size()) &&
-         last->at("record") == "end" && last->at("reason") == "finished";
+  if (!last.ok() || check_record(*last, log.hosted, log.models.size()) ||
+      last->at("record") != "end")
+    return false;
+  const Json& reason = last->at("reason");
+  return reason == "finished" || (reason == "lost_peer" && has_round_of_each(log, rounds));
 }
 
 /// The nodes of the logs of the run in `folder` for which `holds` returns true.
@@ -200,8 +219,10 @@ Result<std::vector<ProcessLog>> read_logs(
   return logs;
 }
 
-std::vector<int> finished_nodes(const fs::path& folder, const std::string& run_id) {
-  return nodes_of_logs(folder, run_id, is_finished);
+std::vector<int> finished_nodes(const fs::path& folder, const std::string& run_id,
+                                std::uint64_t rounds) {
+  return nodes_of_logs(folder, run_id,
+                       [rounds](const ProcessLog& log) { return is_finished(log, rounds); });
 }
 
 std::vector<int> logged_nodes(const fs::path& folder, const std::string& run_id) {

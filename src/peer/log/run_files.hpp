@@ -1,6 +1,7 @@
 // Reads the logs of a run folder, for `collect`, `export`, `gap` and --resume.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <limits>
@@ -89,8 +90,10 @@ Result<std::vector<ProcessLog>> read_logs(
 /// that is damaged or of another run says nothing.
 std::vector<int> logged_nodes(const std::filesystem::path& folder, const std::string& run_id);
 
-/// The nodes of the run `run_id` whose processes have finished it, ascending, by the last record of
-/// each log in `folder`. A log that is missing, damaged or of another run says nothing.
-std::vector<int> finished_nodes(const std::filesystem::path& folder, const std::string& run_id);
+/// The nodes of the run `run_id` whose processes have done its last round, `rounds`, and have
+/// ended, ascending, by the logs in `folder`; they may have left rounds out. A process that ended
+/// otherwise may be resumed. A log that is missing, damaged or of another run says nothing.
+std::vector<int> finished_nodes(const std::filesystem::path& folder, const std::string& run_id,
+                                std::uint64_t rounds);
 
 }  // namespace gossamer::peer

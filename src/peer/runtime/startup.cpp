@@ -50,7 +50,8 @@ void Startup::look_for_finished() {
   if (request_.clock == Host::Clock::virtual_time ||
       request_.resume.kind == ResumeChoice::Kind::none)
     return;
-  const std::vector<int> finished = finished_nodes(request_.folder, setup_->config.run_id());
+  const std::vector<int> finished =
+      finished_nodes(request_.folder, setup_->config.run_id(), setup_->config.run.rounds);
   if (std::ranges::includes(finished, request_.hosted)) finished_ = Finished::own;
   else if (finished.size() + request_.hosted.size() == static_cast<std::size_t>(setup_->nodes()))
     finished_ = Finished::by_others;

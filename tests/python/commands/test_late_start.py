@@ -37,6 +37,24 @@ def test_a_process_that_has_finished_has_nothing_to_do(finished: Network) -> Non
     assert files(finished.out) == before
 
 
+def end_with(net: Network, peer: int, reason: str) -> None:
+    """As if the process had ended with this reason, and had left a round out."""
+    log = net.out / f"log-{peer}.jsonl"
+    *before, last = log.read_text(encoding="utf-8").splitlines()
+    end = json.loads(last)
+    assert end["record"] == "end"
+    end.update(reason=reason, message="peer left a round out", rounds=end["rounds"] - 1)
+    log.write_text("".join(line + "\n" for line in [*before, json.dumps(end)]), encoding="utf-8")
+
+
+def forget_the_last_round(net: Network, peer: int) -> None:
+    log = net.out / f"log-{peer}.jsonl"
+    records = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
+    last = max(record["round"] for record in records if record["record"] == "round")
+    kept = [record for record in records if record.get("round") != last]
+    log.write_text("".join(json.dumps(record) + "\n" for record in kept), encoding="utf-8")
+
+
 def test_processes_that_have_finished_help_one_that_has_not(finished: Network) -> None:
     """They wait for as long as a peer may be silent, which is long in this network."""
     whole = finished.summary()["final_hash"]
@@ -57,6 +75,27 @@ def test_a_process_is_told_that_all_others_have_finished(finished: Network) -> N
         "the run, and none was started again"
     )
     assert files(finished.out) == before
+
+
+def test_a_process_that_left_rounds_out_has_finished(finished: Network) -> None:
+    forget_the_end(finished, 1)
+    for peer in (0, 2):
+        end_with(finished, peer, "lost_peer")
+    late = finished.start("1", "net.failure_timeout=0.1", resume="auto")
+    assert late.wait() == 4
+    assert late.last_message.startswith("peer 1 came too late: by their logs in ")
+
+
+@pytest.mark.parametrize("reason", ["lost_peer", "interrupted", "failed"])
+def test_a_process_that_ended_early_may_be_resumed(finished: Network, reason: str) -> None:
+    """So others wait for it."""
+    forget_the_end(finished, 1)
+    end_with(finished, 2, reason)
+    if reason == "lost_peer":
+        forget_the_last_round(finished, 2)
+    late = finished.start("1", "net.join_timeout=0.2", resume="auto")
+    assert late.wait() == 4
+    assert "after 0.2 s (net.join_timeout) peer 1 misses" in late.last_message
 
 
 @pytest.mark.parametrize("damage", ["of another run", "not whole", "no log", "huge"])
