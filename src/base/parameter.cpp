@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "base/printable.hpp"
 #include "base/suggestion.hpp"
 
 namespace gossamer {
@@ -59,8 +60,14 @@ Status check_range(const ParameterSpec& spec, double number) {
 }
 
 Status check_text(const std::string& text) {
-  if (text.find('\0') == std::string::npos) return {};
-  return invalid_error("the text has a null character, at which the system would end it");
+  if (text.find('\0') != std::string::npos)
+    return invalid_error("the text has a null character, at which the system would end it");
+  if (!is_utf8(text))
+    return invalid_error(fmt::format(
+        "'{}' is not UTF-8, as the files of a run are; give another text, or rename the file or "
+        "folder that it names, or the folder that it is in",
+        text));
+  return {};
 }
 
 Status check_integer(const ParameterSpec& spec, std::int64_t number) {

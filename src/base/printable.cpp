@@ -59,6 +59,15 @@ std::string printable(std::string_view text) {
   return result;
 }
 
+bool is_utf8(std::string_view text) {
+  while (!text.empty()) {
+    const std::size_t bytes = decode(text).bytes;
+    if (bytes == 0) return false;
+    text.remove_prefix(bytes);
+  }
+  return true;
+}
+
 std::string excerpt(std::string_view text) {
   constexpr std::size_t kMost = 60;
   if (text.size() <= kMost) return std::string(text);

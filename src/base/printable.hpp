@@ -10,6 +10,9 @@ namespace gossamer {
 /// (ESC among them), and bytes that are no UTF-8, are replaced by '?'.
 std::string printable(std::string_view text);
 
+/// Whether all of `text` is UTF-8.
+bool is_utf8(std::string_view text);
+
 /// The first 60 bytes of a text, and whole characters of UTF-8, with "…" if there are more.
 std::string excerpt(std::string_view text);
 

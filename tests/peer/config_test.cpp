@@ -223,6 +223,27 @@ TEST_CASE("a run id is a name, not a path") {
   CHECK(load_config("", {"run.id=study-3_b.1"}).ok());
 }
 
+TEST_CASE("a path that is not UTF-8 is refused: the run could not read its configuration again") {
+  const auto message_of = [](const std::string& path, const Overrides& overrides) {
+    const auto config = load_config(path, overrides);
+    REQUIRE_FALSE(config.ok());
+    CHECK(config.error().kind == ErrorKind::invalid);
+    return config.error().message;
+  };
+  CHECK(message_of("", {"local.out=/runs/\xff"}) ==
+        "--set local.out=/runs/\xff: local.out: '/runs/\xff' is not UTF-8, as the files of a run "
+        "are; give another text, or rename the file or folder that it names, or the folder that it "
+        "is in");
+  CHECK(message_of("", {"model.kind=external", "model.extra=\xc3"}).find("'\xc3' is not UTF-8") !=
+        std::string::npos);
+  // A relative path of a file begins in the folder of the file.
+  const Folder folder;
+  fs::create_directory(folder.path / "\xff");
+  const std::string file = written(folder.path / "\xff" / "run.toml", "[local]\nout = \"run\"\n");
+  CHECK(message_of(file, {}).find("/\xff/run' is not UTF-8") != std::string::npos);
+  CHECK(load_config("", {"local.out=/runs/ä"}).ok());
+}
+
 TEST_CASE("infinity is not a valid number") {
   CHECK(says(refusal("[optimizer]\nrate = inf\n"), {"c.toml:2: optimizer.rate", "finite"}));
 }

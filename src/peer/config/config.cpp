@@ -186,7 +186,7 @@ Result<ParameterValue> undeclared_value(const std::string& key, const RawValue& 
                                     {ParameterType::integer, ParameterValue(std::int64_t{0})},
                                     {ParameterType::real, ParameterValue(0.0)}})
     if (auto parsed = parse_value({key, type, value, {}}, entry.text); parsed.ok()) return parsed;
-  return ParameterValue(entry.text);
+  return check_value({key, ParameterType::text, ParameterValue(std::string()), {}}, entry.text);
 }
 
 Result<SectionValues> read_values(const Section& section, const RawSection& raw) {
@@ -206,11 +206,12 @@ Result<SectionValues> read_values(const Section& section, const RawSection& raw)
       if (const auto found = raw.find(spec.name); found != raw.end()) {
         const RawValue& entry = found->second;
         auto value = entry.value ? check_value(spec, *entry.value) : parse_value(spec, entry.text);
+        if (value.ok() && spec.notes.path)
+          value = check_value(spec, absolute_path(entry.folder, *value));
         if (!value.ok())
           return invalid_error(fmt::format("{}: {}.{}: {}", entry.origin, section.name, spec.name,
                                            value.error().message));
-        into[spec.name] =
-            spec.notes.path ? absolute_path(entry.folder, *value) : std::move(value).value();
+        into[spec.name] = std::move(value).value();
       }
       if (spec.notes.local) read.local.push_back(spec.name);
       read.all[spec.name] = into[spec.name];
