@@ -84,10 +84,12 @@ class NetworkCheck {
     const auto nodes = node_count(config_);
     if (!nodes.ok()) return problem("configuration", nodes.error());
     nodes_ = *nodes;
-    const Status added = add_addresses(config_.net);
-    if (!added.ok()) return problem("members", added.error());
     net::expand_addresses(config_.net, nodes_);
-    return true;
+    if (!worker_)
+      if (const Status same = check_member_addresses(config_.net); !same.ok())
+        return problem("addresses", same.error());
+    const Status added = add_addresses(config_.net);
+    return added.ok() || problem("members", added.error());
   }
 
   bool check_addresses() {

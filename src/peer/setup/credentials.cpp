@@ -74,6 +74,21 @@ Result<std::vector<int>> ids_of_key(const net::NetOptions& options) {
       options.key, net::to_string(key), list_of(options)));
 }
 
+Status check_member_addresses(const net::NetOptions& options) {
+  if (options.peers.empty() || options.members.empty()) return {};
+  GOSSAMER_TRY(const net::MemberList members, load_members(options));
+  for (std::size_t id = 0; id < options.peers.size(); ++id) {
+    const net::Member* member = members.find(static_cast<int>(id));
+    if (member == nullptr || member->address.empty() || member->address == options.peers[id])
+      continue;
+    return invalid_error(fmt::format(
+        "net.peers has the address {} for peer {}, and {} has {}: give the address in one of them, "
+        "or the same in both",
+        options.peers[id], id, options.members, member->address));
+  }
+  return {};
+}
+
 Status add_addresses(net::NetOptions& options) {
   if (!options.peers.empty() || options.members.empty()) return {};
   GOSSAMER_TRY(const net::MemberList members, load_members(options));

@@ -21,6 +21,10 @@ Result<std::optional<net::Credentials>> load_credentials(const net::NetOptions& 
 /// load_credentials, or (invalid) the key is that of no peer.
 Result<std::vector<int>> ids_of_key(const net::NetOptions& options);
 
+/// Error (invalid): net.peers, which has no {peer}, has another address for a peer than
+/// net.members. Errors too as of read_members.
+Status check_member_addresses(const net::NetOptions& options);
+
 /// Fills net.peers with the addresses in net.members if net.peers is empty and all members have
 /// one. Errors as of read_members.
 Status add_addresses(net::NetOptions& options);

@@ -244,9 +244,11 @@ Status check_network_checkpoints(const Setup& setup) {
 Result<Setup> make_network_setup(Config config, const std::vector<int>& hosted,
                                  const Environment& environment, std::shared_ptr<Workload> workload,
                                  train::Worker<float> worker) {
-  GOSSAMER_TRY_STATUS(add_addresses(config.net));
   GOSSAMER_TRY(const int nodes, node_count(config));
   net::expand_addresses(config.net, nodes);
+  // Workers of cut models have addresses of their own, and keys by replica.
+  if (worker.links == nullptr) GOSSAMER_TRY_STATUS(check_member_addresses(config.net));
+  GOSSAMER_TRY_STATUS(add_addresses(config.net));
   const LocalRank local_rank = find_local_rank(hosted, config.run.peers, config.net, environment);
   GOSSAMER_TRY_STATUS(check_network_attack(config));
   GOSSAMER_TRY_STATUS(part_pages(config.net, local_rank));

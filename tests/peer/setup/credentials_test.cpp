@@ -102,6 +102,25 @@ TEST_CASE("members: their addresses are those of the peers if all have one") {
   CHECK(options.peers == std::vector<std::string>{"h:1", "h:1", "i:2"});
 }
 
+TEST_CASE("members: an address that is not the one in net.peers is refused") {
+  const KeyFolder folder;
+  const auto a = net::KeyPair::generate();
+  net::NetOptions options;
+  CHECK(check_member_addresses(options).ok());
+  options.members = folder.members();
+  options.peers = {"h:1", "i:2", "j:3"};
+  folder.write(member_entry("id = 0", a, "address = \"h:1\"") + member_entry("id = 2", a));
+  CHECK(check_member_addresses(options).ok());
+  folder.write(member_entry("id = 0", a) + member_entry("id = 1", a, "address = \"i:4\""));
+  const Status refused = check_member_addresses(options);
+  REQUIRE_FALSE(refused.ok());
+  CHECK(refused.error().kind == ErrorKind::invalid);
+  CHECK(refused.error().message ==
+        fmt::format("net.peers has the address i:2 for peer 1, and {} has i:4: give the address in "
+                    "one of them, or the same in both",
+                    folder.members()));
+}
+
 TEST_CASE("credentials: the key of a process is that of its peers") {
   const KeyFolder folder;
   const auto a = net::KeyPair::generate(), b = net::KeyPair::generate();
