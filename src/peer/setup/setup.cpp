@@ -207,11 +207,11 @@ Result<Setup> make_setup(Config config, LocalRank local_rank, std::shared_ptr<Wo
 
 namespace {
 
-/// The pages of processes of one machine have ports of their own: the one of the configuration, and
-/// those after it. A launcher may give the rank, and not how many processes there are.
+/// The pages of processes that a launcher starts on one machine, all with one configuration, have
+/// ports of their own: the one of the configuration, and those after it. A process that is started
+/// by hand has the port that it was given.
 Status part_pages(net::NetOptions& options, const LocalRank& local_rank) {
-  const bool shares = local_rank.processes > 1 || local_rank.of_launcher;
-  if (options.http.empty() || !shares || local_rank.rank == 0) return {};
+  if (options.http.empty() || !local_rank.of_launcher || local_rank.rank == 0) return {};
   auto address = net::parse_address(options.http);
   if (!address.ok() || address->port == 0) return {};  // an error is reported where it is used
   const int port = address->port + local_rank.rank;

@@ -189,9 +189,11 @@ TEST_CASE("one address with {peer} stands for all") {
   CHECK(net.peers == std::vector<std::string>{"a:1"});
 }
 
-TEST_CASE("the pages of processes of one machine are served at ports of their own") {
-  const auto http_of = [](const std::string& http, const Variables& variables) -> std::string {
-    auto config = load_config("", {"run.peers=8", "net.http=" + http});
+TEST_CASE("the pages of processes that a launcher starts are served at ports of their own") {
+  const auto http_of = [](const std::string& http, const Variables& variables,
+                          std::vector<Override> more = {}) -> std::string {
+    more.insert(more.end(), {"run.peers=8", "net.http=" + http});
+    auto config = load_config("", more);
     REQUIRE(config.ok());
     const auto setup = make_network_setup(std::move(*config), {5}, [&](const char* name) {
       const auto variable = variables.find(name);
@@ -202,6 +204,7 @@ TEST_CASE("the pages of processes of one machine are served at ports of their ow
   const Variables second{{"LOCAL_RANK", "1"}, {"LOCAL_WORLD_SIZE", "4"}};
   CHECK(http_of("127.0.0.1:8080", second) == "127.0.0.1:8081");
   CHECK(http_of("127.0.0.1:8080", {}) == "127.0.0.1:8080");
+  CHECK(http_of("127.0.0.1:8080", {}, {"net.peers=127.0.0.1:700{peer}"}) == "127.0.0.1:8080");
   // Slurm says how many there are with --ntasks-per-node alone.
   CHECK(http_of("127.0.0.1:8080", {{"SLURM_PROCID", "5"}, {"SLURM_LOCALID", "2"}}) ==
         "127.0.0.1:8082");
