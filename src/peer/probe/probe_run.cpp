@@ -108,7 +108,14 @@ void ProbeRun::fail(Error error) {
 /// An error of this process: the others end too.
 void ProbeRun::abort(Error error) {
   fail(std::move(error));
-  if (network_) network_->abort(for_others(*error_, request_.hosted));
+  if (network_) notify_others();
+}
+
+/// The operator of this process did not stop the others: they have lost a peer.
+void ProbeRun::notify_others() {
+  Error error = for_others(*error_, request_.hosted);
+  if (error.kind == ErrorKind::interrupted) error.kind = ErrorKind::lost_peer;
+  network_->abort(std::move(error));
 }
 
 net::NetworkSetup ProbeRun::network_setup(std::optional<net::Credentials> credentials) {
@@ -135,7 +142,7 @@ Result<std::optional<ProbeTables>> ProbeRun::run(std::optional<net::Credentials>
   if (status.ok()) status = measure_steps();
   if (status.ok()) status = measure_network();
   if (!status.ok() && !error_) error_ = status.error();
-  if (error_) network_->abort(for_others(*error_, request_.hosted));
+  if (error_) notify_others();
   network_->leave();
   if (error_) return *error_;
   return std::move(tables_);

@@ -59,6 +59,7 @@ class ProbeRun final : private gossip::EngineHooks {
   Status measure_network();
   void fail(Error error);
   void abort(Error error);
+  void notify_others();
 
   const Setup& setup_;
   const ProbeRequest& request_;
