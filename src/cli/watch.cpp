@@ -41,16 +41,17 @@ Json predicted_for(const std::filesystem::path& folder) {
 }
 
 Result<int> execute(const WatchCommand& command) {
-  RunViewOptions view;
-  view.predicted = predicted_for(command.folder);
-  GOSSAMER_TRY(const std::unique_ptr<RunPage> page,
-               RunPage::serve("--http", command.http, std::move(view)));
-  LogFollower follower(command.folder, page->view());
-  GOSSAMER_TRY_STATUS(follower.update());
-  if (page->view().after(0).run == nullptr) return no_run_in(command.folder);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP})
     std::signal(signal, [](int) { interrupted = 1; });
-  fmt::print("the page of {} is at {} (Ctrl-C ends this program)\n", command.folder, page->url());
+  RunViewOptions view;
+  view.predicted = predicted_for(command.folder);
+  RunPage page(std::move(view));
+  LogFollower follower(command.folder, page.view(), [] { return interrupted != 0; });
+  GOSSAMER_TRY_STATUS(follower.update());
+  if (interrupted != 0) return 0;
+  if (page.view().after(0).run == nullptr) return no_run_in(command.folder);
+  GOSSAMER_TRY_STATUS(page.serve("--http", command.http));
+  fmt::print("the page of {} is at {} (Ctrl-C ends this program)\n", command.folder, page.url());
   std::fflush(stdout);
   while (interrupted == 0) {
     std::this_thread::sleep_for(kPoll);

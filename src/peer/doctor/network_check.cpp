@@ -202,9 +202,10 @@ class NetworkCheck {
   /// Where the port of this process is taken, it may run already, and serve its page.
   void check_page() {
     if (page_.empty() || listening_.empty()) return;
-    const auto page = RunPage::serve("net.http", page_);
-    if (page.ok()) add(State::ok, "page", (*page)->url());
-    else problem("page", page.error());
+    RunPage page;
+    if (const Status served = page.serve("net.http", page_); served.ok())
+      add(State::ok, "page", page.url());
+    else problem("page", served.error());
   }
 
   /// What the configuration asks of a program that is not here.

@@ -45,7 +45,7 @@ Status LogFollower::update_once() {
   if (!std::ranges::all_of(logs_, is_unchanged)) read_anew();
   GOSSAMER_TRY(const auto files, log_files(folder_));
   for (const auto& [lowest, path] : files) logs_.try_emplace(path, Followed{{path, lowest}});
-  for (bool more = true; more;) {
+  for (bool more = true; more && !stopped_();) {
     more = false;
     for (auto& [unused, log] : logs_) {
       GOSSAMER_TRY(const bool has_more, add(log));

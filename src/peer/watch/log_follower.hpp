@@ -2,8 +2,10 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <optional>
+#include <utility>
 
 #include "base/result.hpp"
 #include "peer/log/run_files.hpp"
@@ -15,9 +17,11 @@ namespace gossamer::peer {
 class LogFollower {
  public:
   /// The logs in `folder` and in its direct subfolders are added to `view`, which outlives this
-  /// object.
-  LogFollower(std::filesystem::path folder, RunView& view)
-      : folder_(std::move(folder)), view_(view) {}
+  /// object. `stopped` ends an update early, which may read for minutes.
+  LogFollower(
+      std::filesystem::path folder, RunView& view,
+      std::function<bool()> stopped = [] { return false; })
+      : folder_(std::move(folder)), view_(view), stopped_(std::move(stopped)) {}
 
   /// Adds what was appended to the logs since the last call, and logs that are new; of many logs a
   /// part in turn, so that their rounds are added at about the same time. Where a log was cut or
@@ -40,6 +44,7 @@ class LogFollower {
 
   std::filesystem::path folder_;
   RunView& view_;
+  std::function<bool()> stopped_;
   std::map<std::filesystem::path, Followed> logs_;
   /// Each worker of a replica logs the figures of the replica: those of one part are the network's.
   std::optional<int> part_;

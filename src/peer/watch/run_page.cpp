@@ -102,16 +102,13 @@ WebAnswer answer_of(const RunView& view, std::string_view path) {
   return failure(404, "there is /, /state, /rounds/R, /metrics and /health");
 }
 
-Result<std::unique_ptr<RunPage>> RunPage::serve(const std::string& option,
-                                                const std::string& address, RunViewOptions view) {
+Status RunPage::serve(const std::string& option, const std::string& address) {
   const auto parsed = net::parse_address(address);
   if (!parsed.ok()) return invalid_error(fmt::format("{}: {}", option, parsed.error().message));
-  std::unique_ptr<RunPage> page(new RunPage(std::move(view)));
-  GOSSAMER_TRY(page->server_,
-               WebServer::start(
-                   option, *parsed,
-                   [&view = page->view_](std::string_view path) { return answer_of(view, path); }));
-  return page;
+  GOSSAMER_TRY(server_, WebServer::start(
+                            option, *parsed,
+                            [this](std::string_view path) { return answer_of(view_, path); }));
+  return {};
 }
 
 Json predicted_curve(const Setup& setup) {
@@ -144,13 +141,12 @@ Result<std::unique_ptr<RunPage>> open_page(const Setup& setup, Recorder& recorde
     view.hears_others = hears_others;
   }
   view.predicted = predicted_curve(setup);
-  auto served = RunPage::serve("net.http", address, std::move(view));
-  if (!served.ok()) {
-    recorder.discard();
-    return served;
-  }
-  std::unique_ptr<RunPage> page = std::move(served).value();
+  auto page = std::make_unique<RunPage>(std::move(view));
   if (const Status begun = page->view().begin(recorder.header()); !begun.ok()) return begun.error();
+  if (const Status served = page->serve("net.http", address); !served.ok()) {
+    recorder.discard();
+    return served.error();
+  }
   // What links carry is shown once a second, as records may come by the thousand.
   using Clock = std::chrono::steady_clock;
   std::vector<Clock::time_point> shown(static_cast<std::size_t>(setup.nodes()));

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/result.hpp"
@@ -21,22 +22,23 @@ namespace gossamer::peer {
 /// The answer to a request: the page and its parts, /state, /rounds/R, /metrics, /health.
 WebAnswer answer_of(const RunView& view, std::string_view path);
 
-/// A view, which is served as long as the page exists.
+/// A view, and the server that shows it.
 class RunPage {
  public:
-  /// `option`: the one that has the address, for errors. Errors: (invalid) the text is no address;
-  /// as of WebServer::start.
-  static Result<std::unique_ptr<RunPage>> serve(const std::string& option,
-                                                const std::string& address,
-                                                RunViewOptions view = {});
+  explicit RunPage(RunViewOptions view = {}) : view_(std::move(view)) {}
+
+  /// Serves the view as long as the page exists: once, after the view shows what clients are to see
+  /// first. `option`: the one that has the address, for errors. Errors: (invalid) the text is no
+  /// address; as of WebServer::start.
+  Status serve(const std::string& option, const std::string& address);
 
   RunView& view() { return view_; }
+  /// Of a page that is served, here and below.
   std::string url() const { return server_->url(); }
   /// Only this machine reaches it.
   bool is_local() const { return server_->is_local(); }
 
  private:
-  explicit RunPage(RunViewOptions view) : view_(std::move(view)) {}
   RunView view_;
   std::unique_ptr<WebServer> server_;  ///< destroyed first: it reads the view
 };

@@ -20,6 +20,7 @@
 #include "peer/watch/link_history.hpp"
 #include "peer/watch/node_report.hpp"
 #include "peer/watch/round_history.hpp"
+#include "topology/participants/participants.hpp"
 
 namespace gossamer::peer {
 

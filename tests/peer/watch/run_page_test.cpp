@@ -191,6 +191,30 @@ TEST_CASE("A follower reads logs side by side, so that their rounds become whole
   for (const RoundFigures& round : all.rounds) CHECK(round.consensus_distance == 0);
 }
 
+TEST_CASE("A follower that is stopped reads no further") {
+  FollowedLog log;
+  for (int round = 6; round < 600; round += 2) append(log.path, round_of(0, round, 1));
+  int parts = 0;
+  RunView view;
+  LogFollower stopped(log.folder.path, view, [&parts] { return parts++ == 1; });
+  REQUIRE(stopped.update().ok());
+  CHECK(view.after(0).rounds.size() < 10);
+  REQUIRE(log.follower.update().ok());
+  CHECK(log.view.after(0).rounds.size() == 300);
+}
+
+TEST_CASE("A page shows what its view had before it was served") {
+  RunPage page;
+  REQUIRE(page.view().begin(header_of(1, {0})).ok());
+  page.view().add(round_of(0, 2, 1), {0});
+  REQUIRE(page.serve("--http", "127.0.0.1:0").ok());
+  const auto port = static_cast<std::uint16_t>(std::stoi(page.url().substr(17)));
+  const std::string text =
+      answer_at(port, "GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+  CHECK(text.find("training") != std::string::npos);
+  CHECK(RunPage().serve("--http", "nowhere").error().message.starts_with("--http: 'nowhere'"));
+}
+
 TEST_CASE("A follower names what is wrong with a log") {
   const Folder folder;
   RunView view;
