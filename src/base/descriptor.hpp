@@ -7,6 +7,9 @@
 
 namespace gossamer {
 
+/// What to do where the system opens nothing more for this process (EMFILE).
+inline constexpr const char* kRaiseOpenFiles = "raise the limit of open files (ulimit -n)";
+
 /// Closes its descriptor at its end. Thread: one at a time.
 class Descriptor {
  public:

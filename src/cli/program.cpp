@@ -16,6 +16,7 @@
 #include <system_error>
 #include <vector>
 
+#include "base/descriptor.hpp"
 #include "base/printable.hpp"
 #include "base/suggestion.hpp"
 
@@ -92,7 +93,10 @@ int execute(CLI::App& app, int argc, char** argv, const int& exit_code) {
   } catch (const std::system_error& error) {
     // fmt::print reports a failed write as a system_error.
     if (std::ferror(stdout) != 0) return print_error(cannot_write_output(error.code().value()));
-    return print_error({ErrorKind::internal, fmt::format("unexpected: {}", error.what())});
+    const bool full = error.code().value() == EMFILE;  // asio does not name it as std::errc does
+    return print_error(
+        {ErrorKind::internal, fmt::format("unexpected: {}{}{}", error.what(), full ? "; " : "",
+                                          full ? kRaiseOpenFiles : "")});
   } catch (const std::exception& error) {
     return print_error({ErrorKind::internal, fmt::format("unexpected: {}", error.what())});
   }

@@ -86,6 +86,29 @@ def test_a_file_beyond_the_limit_of_its_size_is_a_write_that_fails(
     assert "File too large" in done.stderr
 
 
+def test_too_few_open_files_are_named_with_the_limit_to_raise(
+    gossamer: Path, tmp_path: Path
+) -> None:
+    sets = ("run.peers=2", f"net.rendezvous={tmp_path}/meet", "net.join_timeout=0.01")
+    codes = set()
+    for limit in range(4, 14):  # the first files that a peer opens
+        done = subprocess.run(
+            [gossamer, "peer", "--id", "0", *(f"--set={each}" for each in sets)],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+            preexec_fn=lambda limit=limit: resource.setrlimit(
+                resource.RLIMIT_NOFILE, (limit, limit)
+            ),
+        )
+        if "too many open files" in done.stderr.lower():
+            codes.add(done.returncode)
+            assert done.stderr.endswith("; raise the limit of open files (ulimit -n)\n"), limit
+    assert codes == {1, 7}  # an event loop, and a port
+
+
 def test_a_log_cut_within_its_header_does_not_hide_the_others(gossamer: Path, folder: Path) -> None:
     complete = call(gossamer, "export", folder, "--csv").stdout
     (folder / "log-1.jsonl").write_text('{"record":"head', encoding="utf-8")

@@ -270,6 +270,7 @@ Error cannot_listen(const Address& address, const std::error_code& error) {
     message +=
         "; another program, or another peer, holds this port: stop it, or give another in "
         "net.listen or net.peers";
+  else if (error == asio::error::no_descriptors) message += fmt::format("; {}", kRaiseOpenFiles);
   else message += "; give an address of this machine in net.listen or net.peers";
   return {ErrorKind::network, std::move(message)};
 }

@@ -63,12 +63,11 @@ struct Process {
 };
 
 Error cannot_start(const PlannedProcess& planned, const char* what, int reason) {
-  const char* advice = reason == EMFILE ? "; raise the limit of open files (ulimit -n)"
-                       : reason == E2BIG
-                           ? "; set net.rendezvous, so that no addresses are passed on"
-                           : "";
-  return data_error(fmt::format("{}: cannot {}: {}{}", planned.command.front(), what,
-                                std::strerror(reason), advice));
+  const char* advice = reason == EMFILE  ? kRaiseOpenFiles
+                       : reason == E2BIG ? "set net.rendezvous, so that no addresses are passed on"
+                                         : "";
+  return data_error(fmt::format("{}: cannot {}: {}{}{}", planned.command.front(), what,
+                                std::strerror(reason), *advice == 0 ? "" : "; ", advice));
 }
 
 /// Between this process and one that it starts.
