@@ -12,7 +12,7 @@ namespace {
 /// A number, or the name of this machine. Other names are not resolved here, which may take long.
 bool may_be_here(const std::string& host) {
   const std::string own = host_name();
-  return is_numeric(host) || host == "localhost" || host == own ||
+  return is_numeric(host) || is_loopback({host, 0}) || host == own ||
          host.substr(0, host.find('.')) == own.substr(0, own.find('.'));
 }
 

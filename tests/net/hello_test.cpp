@@ -43,13 +43,22 @@ TEST_CASE("addresses as people write them") {
        {"", ":", "host", "host:", ":7000", "host:x", "host:65536", "host:-1", "::1:7000", "[::1]",
         "[]:1", "a b:1", "host:7000 ", "http://host:1", "[::1:7", "a\x1b[2J:1", "h\xc3\xb6st:1"})
     CHECK_MESSAGE(!parse_address(text).ok(), text);
-  CHECK(is_loopback({"127.0.0.1", 1}));
-  CHECK(is_loopback({"127.8.0.1", 1}));
-  CHECK(is_loopback({"::1", 1}));
-  CHECK(is_loopback({"localhost", 1}));
-  CHECK_FALSE(is_loopback({"0.0.0.0", 1}));
-  CHECK_FALSE(is_loopback({"10.0.0.7", 1}));
-  CHECK_FALSE(is_loopback({"127.example.org", 1}));
+}
+
+TEST_CASE("addresses that only this machine reaches, and those that stand for all of a machine") {
+  for (const char* host : {"127.0.0.1", "127.8.0.1", "::1", "0:0:0:0:0:0:0:1", "::ffff:127.0.0.1",
+                           "::FFFF:7f00:1", "localhost", "LOCALHOST", "LocalHost"})
+    CHECK_MESSAGE(is_loopback({host, 1}), host);
+  for (const char* host : {"0.0.0.0", "::", "10.0.0.7", "::ffff:10.0.0.7", "::7f00:1", "fe80::1",
+                           "127.example.org", "localhost.example.org", "local"})
+    CHECK_MESSAGE(!is_loopback({host, 1}), host);
+  for (const char* host : {"0.0.0.0", "::", "0::0", "::ffff:0.0.0.0"})
+    CHECK_MESSAGE(is_any_host({host, 1}), host);
+  for (const char* host : {"127.0.0.1", "::1", "::ffff:0.0.0.1", "0.0.0.0.example.org"})
+    CHECK_MESSAGE(!is_any_host({host, 1}), host);
+  NetOptions options;
+  options.seeds = {"LOCALHOST:7244", "[::ffff:127.0.0.1]:7344"};
+  CHECK(validate_seeds(options).ok());
 }
 
 TEST_CASE("options that cannot work say why") {

@@ -2,11 +2,12 @@
 
 #include <arpa/inet.h>
 #include <fmt/format.h>
+#include <strings.h>
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <charconv>
+#include <optional>
 
 namespace gossamer::net {
 
@@ -17,6 +18,11 @@ constexpr std::size_t kMostHostBytes = 247;  // with a port, 255 are enough for 
 Error not_an_address(const std::string& text) {
   return {ErrorKind::invalid,
           fmt::format("'{}' is no address; give host:port, as 10.0.0.7:7000 or [::1]:7000", text)};
+}
+
+std::optional<in6_addr> ipv6_number(const std::string& host) {
+  in6_addr number{};
+  return ::inet_pton(AF_INET6, host.c_str(), &number) == 1 ? std::optional(number) : std::nullopt;
 }
 
 }  // namespace
@@ -52,17 +58,24 @@ std::string to_string(const Address& address) {
 }
 
 bool is_numeric(const std::string& host) {
-  std::array<unsigned char, sizeof(in6_addr)> number;
-  return ::inet_pton(AF_INET, host.c_str(), number.data()) == 1 ||
-         ::inet_pton(AF_INET6, host.c_str(), number.data()) == 1;
+  in_addr number{};
+  return ::inet_pton(AF_INET, host.c_str(), &number) == 1 || ipv6_number(host);
 }
 
 bool is_any_host(const Address& address) {
-  return address.host == "0.0.0.0" || address.host == "::";
+  if (const auto number = ipv6_number(address.host))
+    return IN6_IS_ADDR_UNSPECIFIED(&*number) ||
+           (IN6_IS_ADDR_V4MAPPED(&*number) &&
+            std::all_of(number->s6_addr + 12, number->s6_addr + 16,
+                        [](auto byte) { return byte == 0; }));
+  return address.host == "0.0.0.0";
 }
 
 bool is_loopback(const Address& address) {
-  if (address.host == "localhost" || address.host == "::1") return true;
+  if (::strcasecmp(address.host.c_str(), "localhost") == 0) return true;
+  if (const auto number = ipv6_number(address.host))
+    return IN6_IS_ADDR_LOOPBACK(&*number) ||
+           (IN6_IS_ADDR_V4MAPPED(&*number) && number->s6_addr[12] == 127);
   // "127.evil.example" is a name, not a number.
   return address.host.starts_with("127.") && std::ranges::all_of(address.host, [](unsigned char c) {
            return std::isdigit(c) != 0 || c == '.';

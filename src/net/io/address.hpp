@@ -26,7 +26,8 @@ bool is_numeric(const std::string& host);
 /// The host stands for every address of a machine: 0.0.0.0 or ::.
 bool is_any_host(const Address& address);
 
-/// Only this machine can reach the address: 127.x.x.x, ::1 or localhost.
+/// Only this machine can reach the address: 127.x.x.x, ::1 or localhost, in small or capital
+/// letters, and IPv6 numbers that stand for these.
 bool is_loopback(const Address& address);
 
 }  // namespace gossamer::net

@@ -106,7 +106,7 @@ class TcpSocket final : public Socket {
       remote = text(endpoint);
       const tcp::endpoint own = socket.local_endpoint(ignored);
       if (!ignored) local_host = unmapped(own.address()).to_string();
-      is_local = endpoint.address().is_loopback() || endpoint.address() == own.address();
+      is_local = unmapped(endpoint.address()).is_loopback() || endpoint.address() == own.address();
     }
 
     tcp::socket socket;
@@ -288,7 +288,7 @@ Result<OpenPort> OpenPort::open(const Address& address) {
   if (const std::error_code error = open_port(acceptor, address))
     return cannot_listen(address, error);
   const tcp::endpoint bound = acceptor.local_endpoint();
-  return OpenPort({address.host, bound.port()}, bound.address().is_loopback(),
+  return OpenPort({address.host, bound.port()}, unmapped(bound.address()).is_loopback(),
                   Descriptor(acceptor.release()));
 }
 
