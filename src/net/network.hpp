@@ -53,10 +53,12 @@ struct LaterPeers {
 /// "peer 3"
 std::string peer_name(int peer);
 
-/// The name of a peer in messages, and whether they say in which round it was lost.
+/// The name of a peer in messages, whether they say in which round it was lost, and from which
+/// setting NetOptions::join_timeout of the network is.
 struct PeerWords {
   std::function<std::string(int)> name_of = peer_name;
   bool counts_rounds = true;
+  std::string join_limit = "net.join_timeout";
 };
 
 /// Memory that a network shares with what uses it, which outlives it.

@@ -123,13 +123,16 @@ TEST_CASE("join() ends at its timeout with the missing peers and the reasons") {
   world.options.peers = {"127.0.0.1:1", "127.0.0.1:2", to_string(nobody), "127.0.0.1:4"};
   world.options.listen = "127.0.0.1:0";
   world.options.join_timeout = 0.2;
+  SUBCASE("of its own setting") {}
+  SUBCASE("of another setting, which it names") { world.words.join_limit = "net.failure_timeout"; }
   Process& one = world.add({1}, {{0, 1}, {1, 2}, {1, 3}});
   std::filesystem::create_directories(world.folder.path());
   const Status status = one.network->join();
   REQUIRE_FALSE(status.ok());
   CHECK(status.error().kind == ErrorKind::join_timeout);
   const std::string& message = status.error().message;
-  CHECK(message.find("after 0.2 s (net.join_timeout) peer 1 misses ") == 0);
+  CHECK(
+      message.starts_with(fmt::format("after 0.2 s ({}) peer 1 misses ", world.words.join_limit)));
   CHECK(message.find("peer 0 (127.0.0.1:1): has not connected yet") != std::string::npos);
   // Tries and seconds, which vary on a busy machine: "4 tries in 0 s".
   const std::string refused = "peer 2 (" + to_string(nobody) + "): connection refused, ";

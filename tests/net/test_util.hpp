@@ -147,6 +147,7 @@ class World {
     Process& process = *processes.back();
     NetworkSetup setup;
     setup.options = options;
+    setup.words = words;
     if (!keys.empty())
       setup.credentials = Credentials{keys.at(static_cast<std::size_t>(hosted.front())), members()};
     setup.identity = std::move(who);
@@ -246,6 +247,7 @@ class World {
 
   Folder folder;
   NetOptions options;
+  PeerWords words;
   std::vector<KeyPair> keys;          ///< of the peers, by id; empty: connections are not encrypted
   bool tolerates_loss = false;        ///< processes go on without a lost link
   gossip::Time detour_patience = 3s;  ///< NetworkSetup

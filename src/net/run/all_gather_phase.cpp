@@ -26,12 +26,11 @@ void AllGatherPhase::on_deadline() {
     if (edge.awaited && unmerged_of(edge).empty())
       missing.push_back(edge.session ? edge.session->options().name
                                      : state_.setup.words.name_of(edge.remote));
-  shutdown_.end_run(
-      {ErrorKind::join_timeout,
-       fmt::format("after {:.3g} s (net.join_timeout) {} misses the start-up data of {}",
-                   state_.setup.options.join_timeout,
-                   state_.setup.words.name_of(state_.setup.hosted.front()),
-                   fmt::join(missing, "; "))});
+  shutdown_.end_run({ErrorKind::join_timeout,
+                     fmt::format("after {:.3g} s ({}) {} misses the start-up data of {}",
+                                 state_.setup.options.join_timeout, state_.setup.words.join_limit,
+                                 state_.setup.words.name_of(state_.setup.hosted.front()),
+                                 fmt::join(missing, "; "))});
 }
 
 std::deque<std::string>& AllGatherPhase::unmerged_of(const Edge& edge) {

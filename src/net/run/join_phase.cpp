@@ -55,11 +55,11 @@ Status JoinPhase::outcome(bool timed_out) {
   if (!timed_out) return Error{ErrorKind::interrupted, "interrupted while waiting for other peers"};
   // Other processes that wait for the same peers need not wait longer: they stop with this error
   // too.
-  shutdown_.end_run(
-      {ErrorKind::join_timeout, fmt::format("after {:.3g} s (net.join_timeout) {} misses {}",
-                                            state_.setup.options.join_timeout,
-                                            state_.setup.words.name_of(state_.setup.hosted.front()),
-                                            fmt::join(missing(), "; "))});
+  shutdown_.end_run({ErrorKind::join_timeout,
+                     fmt::format("after {:.3g} s ({}) {} misses {}",
+                                 state_.setup.options.join_timeout, state_.setup.words.join_limit,
+                                 state_.setup.words.name_of(state_.setup.hosted.front()),
+                                 fmt::join(missing(), "; "))});
   return *run.error;
 }
 

@@ -94,9 +94,11 @@ Staging::Hooks NetworkRun::staging_hooks() {
 net::NetworkSetup NetworkRun::network_setup() {
   net::NetworkSetup network;
   network.options = setup_.config.net;
-  if (startup_.finished() != Startup::Finished::nothing)
-    network.options.join_timeout =
-        std::min(network.options.join_timeout, network.options.failure_timeout);
+  if (net::NetOptions& net = network.options;
+      startup_.finished() != Startup::Finished::nothing && net.failure_timeout < net.join_timeout) {
+    net.join_timeout = net.failure_timeout;
+    network.words.join_limit = "net.failure_timeout";
+  }
   network.credentials = std::move(credentials_);
   network.identity = identity_of(setup_);
   network.hosted = request_.hosted;
