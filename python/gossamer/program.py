@@ -97,7 +97,9 @@ def execute(options: Namespace, config: dict[str, dict[str, Any]]) -> None:
         ids = find_ids(options.id, handler, options.config, options.set, options.out)
         run_to_end(options, handler, ids)
         if not options.quiet:
-            print(f"peer {ids.ids[0]} finished {config['run']['rounds']} rounds")
+            peers = "peer" if len(ids.ids) == 1 else "peers"
+            hosted = ", ".join(map(str, ids.ids))
+            print(f"{peers} {hosted} finished {config['run']['rounds']} rounds")
     elif options.command == "predict" or options.check:
         checked = check(handler, options.config, options.set, options.out)
         if options.command == "predict":

@@ -23,6 +23,20 @@ std::string_view without_spaces(std::string_view item) {
   return item.substr(first, item.find_last_not_of(' ') + 1 - first);
 }
 
+/// Ids in their shortest form, with `separator` between two.
+std::string listed(const std::vector<int>& ids, std::string_view separator) {
+  std::string text;
+  for (std::size_t begin = 0; begin < ids.size();) {
+    std::size_t end = begin + 1;
+    while (end < ids.size() && ids[end] == ids[end - 1] + 1) ++end;
+    text += fmt::format("{}{}", begin == 0 ? "" : separator, ids[begin]);
+    if (end - begin > 1)
+      text += fmt::format("{}{}", end - begin > 2 ? "-" : separator, ids[end - 1]);
+    begin = end;
+  }
+  return text;
+}
+
 }  // namespace
 
 Result<std::vector<int>> parse_ids(std::string_view text, const std::string& origin) {
@@ -54,16 +68,10 @@ std::vector<int> first_ids(int count) {
   return ids;
 }
 
-std::string ids_text(const std::vector<int>& ids) {
-  std::string text;
-  for (std::size_t begin = 0; begin < ids.size();) {
-    std::size_t end = begin + 1;
-    while (end < ids.size() && ids[end] == ids[end - 1] + 1) ++end;
-    text += fmt::format("{}{}", begin == 0 ? "" : ",", ids[begin]);
-    if (end - begin > 1) text += fmt::format("{}{}", end - begin > 2 ? "-" : ",", ids[end - 1]);
-    begin = end;
-  }
-  return text;
+std::string ids_text(const std::vector<int>& ids) { return listed(ids, ","); }
+
+std::string peers_text(const std::vector<int>& ids) {
+  return (ids.size() == 1 ? "peer " : "peers ") + listed(ids, ", ");
 }
 
 }  // namespace gossamer

@@ -22,4 +22,8 @@ std::vector<int> first_ids(int count);
 /// The list in its shortest form: "0-3,7". `ids`: ascending.
 std::string ids_text(const std::vector<int>& ids);
 
+/// The peers of a process as messages name them: "peer 4", "peers 4, 5" or "peers 0-3, 7". `ids`:
+/// ascending.
+std::string peers_text(const std::vector<int>& ids);
+
 }  // namespace gossamer

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <memory>
 
+#include "base/id_list.hpp"
 #include "cli/commands.hpp"
 #include "peer/prediction/stable_step.hpp"
 #include "peer/replica/replica_network.hpp"
@@ -78,7 +79,7 @@ Result<int> run_peers(const PeerCommand& command, Config config, const Environme
   progress.end();
   if (!status.ok()) return print_error(status.error());
   if (!command.quiet)
-    fmt::print("peer {} {}; run folder {}\n", request.hosted.front(),
+    fmt::print("{} {}; run folder {}\n", peers_text(request.hosted),
                end_of_rounds(setup, request.hosted), request.folder.string());
   return 0;
 }

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <memory>
 
+#include "base/id_list.hpp"
 #include "cli/commands.hpp"
 #include "peer/probe/probe_run.hpp"
 #include "peer/runtime/network_ids.hpp"
@@ -65,8 +66,8 @@ Result<int> execute(const ProbeCommand& command) {
     GOSSAMER_TRY_STATUS(write_probe_tables(command.out, *tables));
     if (!command.quiet) print_tables(*tables, command);
   } else if (!command.quiet) {
-    fmt::print("peer {} has measured its links; the process of peer 0 writes the tables\n",
-               request.hosted.front());
+    fmt::print("the links of {} are measured; the process of peer 0 writes the tables\n",
+               peers_text(request.hosted));
   }
   return 0;
 }

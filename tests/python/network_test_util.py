@@ -73,6 +73,10 @@ class PeerProcess:
             )
 
     @property
+    def stdout(self) -> str:
+        return self._streams[0].read_text(encoding="utf-8")
+
+    @property
     def stderr(self) -> str:
         return self._streams[1].read_text(encoding="utf-8")
 

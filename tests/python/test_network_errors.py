@@ -96,6 +96,24 @@ def test_an_interrupt_of_one_peer_ends_all_with_a_message(
     assert net.summary()["reason"] == "interrupted"
 
 
+def test_a_process_of_several_peers_names_them_all(network: NetworkFactory) -> None:
+    net = network(5, "topology.kind=ring", *FOREVER)
+    peers = [net.start(ids) for ids in ("0", "1-2", "3-4")]
+    net.wait_until_training(0, 1, 3)
+    peers[1].process.send_signal(signal.SIGTERM)
+    assert net.wait() == [130] * 3, [each.stderr for each in peers]
+    for each in peers:
+        assert "peers 1, 2 were stopped by their operator (SIGTERM)" in each.last_message
+
+
+def test_peers_that_finish_are_named(network: NetworkFactory) -> None:
+    net = network(3, "topology.kind=ring", "run.rounds=20")
+    peers = [net.start(ids) for ids in ("0", "1-2")]
+    assert net.wait() == [0, 0], [each.stderr for each in peers]
+    assert peers[0].stdout.startswith("peer 0 finished 20 rounds; ")
+    assert peers[1].stdout.startswith("peers 1, 2 finished 20 rounds; ")
+
+
 def test_an_interrupted_run_writes_its_summary(network: NetworkFactory) -> None:
     net = network(4, *FOREVER)
     run = PeerProcess("all", net.command("run", "--out", str(net.out)), net.folder)

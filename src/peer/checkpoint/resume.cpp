@@ -1,10 +1,11 @@
 #include "peer/checkpoint/resume.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <optional>
+
+#include "base/id_list.hpp"
 
 namespace gossamer::peer {
 namespace {
@@ -60,9 +61,8 @@ Result<std::map<gossip::Round, SavedStates>> find_resumable_states(
   const fs::path folder = is_folder ? choice.path : choice.path.parent_path();
   GOSSAMER_TRY(auto states, find_states(setup, folder, hosted, only, on_message));
   if (states.empty())
-    return data_error(fmt::format("--resume {}: no valid checkpoint there has the states of {} {}",
-                                  choice.path.string(), hosted.size() == 1 ? "peer" : "peers",
-                                  fmt::join(hosted, ", ")));
+    return data_error(fmt::format("--resume {}: no valid checkpoint there has the states of {}",
+                                  choice.path.string(), peers_text(hosted)));
   return states;
 }
 

@@ -1,11 +1,11 @@
 #include "peer/probe/probe_run.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <filesystem>
 
+#include "base/id_list.hpp"
 #include "net/options.hpp"
 #include "peer/runtime/network_place.hpp"
 #include "peer/runtime/start_agreement.hpp"
@@ -156,10 +156,7 @@ void ProbeRun::connect_faults() {
   faults.on_overdue = [this](int here, int there, const Error& why) {
     network_->end_link(here, there, net::Network::Blame::overdue, why);
   };
-  scheduler_.on_interrupt([this](int) {
-    abort({ErrorKind::interrupted,
-           fmt::format("peer {} was stopped by its operator", fmt::join(request_.hosted, ", "))});
-  });
+  scheduler_.on_interrupt([this](int) { abort(stopped(request_.hosted, "operator")); });
 }
 
 Status ProbeRun::join() {
@@ -242,7 +239,7 @@ Status ProbeRun::measure_network() {
     scheduler_.run();
   } catch (const std::exception& failure) {  // memory: the other processes are notified
     abort({ErrorKind::internal,
-           fmt::format("peer {} failed: {}", fmt::join(request_.hosted, ", "), failure.what())});
+           fmt::format("{} failed: {}", peers_text(request_.hosted), failure.what())});
   }
   return error_ ? Status(*error_) : Status();
 }

@@ -1,10 +1,11 @@
 #include "peer/runtime/network_place.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <string>
+
+#include "base/id_list.hpp"
 
 namespace gossamer::peer {
 
@@ -52,16 +53,23 @@ Result<std::unique_ptr<topology::MixingSchedule>> all_pairs(int nodes) {
 
 Error for_others(Error error, const std::vector<int>& hosted) {
   if (error.kind == ErrorKind::data || error.kind == ErrorKind::internal)
-    error.message = fmt::format("peer {} failed: {}", fmt::join(hosted, ", "), error.message);
+    error.message = fmt::format("{} failed: {}", peers_text(hosted), error.message);
   return error;
+}
+
+Error stopped(const std::vector<int>& hosted, const std::string& by) {
+  const bool one = hosted.size() == 1;
+  return {ErrorKind::interrupted, fmt::format("{} {} stopped by {} {}", peers_text(hosted),
+                                              one ? "was" : "were", one ? "its" : "their", by)};
 }
 
 std::string left_out_text(const std::vector<int>& hosted, gossip::Round left_out,
                           gossip::Round rounds) {
   return fmt::format(
-      "the run is not complete: peer {} was cut off from others, and left out {} of {} rounds to "
-      "go on in theirs",
-      fmt::join(hosted, ", "), left_out, rounds);
+      "the run is not complete: {} {} cut off from others, and left out {} of {} rounds to go on "
+      "in "
+      "theirs",
+      peers_text(hosted), hosted.size() == 1 ? "was" : "were", left_out, rounds);
 }
 
 std::string joins_resumed_text(const Setup& setup, std::size_t without, gossip::Round round) {

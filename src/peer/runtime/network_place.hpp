@@ -32,6 +32,9 @@ Result<std::unique_ptr<topology::MixingSchedule>> all_pairs(int nodes);
 /// this peer.
 Error for_others(Error error, const std::vector<int>& hosted);
 
+/// The error of a process that `by` has stopped, "operator" for example.
+Error stopped(const std::vector<int>& hosted, const std::string& by);
+
 /// What a process says of rounds that its peers left out: the run is not complete.
 std::string left_out_text(const std::vector<int>& hosted, gossip::Round left_out,
                           gossip::Round rounds);

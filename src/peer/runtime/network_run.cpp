@@ -1,7 +1,6 @@
 #include "peer/runtime/network_run.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <csignal>
@@ -9,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "base/id_list.hpp"
 #include "net/options.hpp"
 #include "peer/runtime/network_place.hpp"
 #include "peer/setup/credentials.hpp"
@@ -172,10 +172,7 @@ Status NetworkRun::make_network() {
   }
   if (request_.stop.stop_possible())
     on_stop_.emplace(request_.stop, [this] {
-      scheduler_.post_external([this] {
-        withdraw({ErrorKind::interrupted, fmt::format("peer {} was stopped by its program",
-                                                      fmt::join(request_.hosted, ", "))});
-      });
+      scheduler_.post_external([this] { withdraw(stopped(request_.hosted, "program")); });
     });
   else scheduler_.on_interrupt([this](int signal) { on_signal(signal); });
   if (setup_.config.run.open)
@@ -297,7 +294,7 @@ void NetworkRun::train(Start start) {
   } catch (const std::exception& failure) {
     // Memory or a device: the other processes are notified, and the rows as they stand are kept.
     fail({ErrorKind::internal,
-          fmt::format("peer {} failed: {}", fmt::join(request_.hosted, ", "), failure.what())});
+          fmt::format("{} failed: {}", peers_text(request_.hosted), failure.what())});
   }
 }
 
@@ -358,9 +355,7 @@ void NetworkRun::report_refused() const {
 void NetworkRun::on_signal(int signal) {
   if (signal == SIGHUP && members_watch_) return members_watch_->reload();
   if (signal == SIGUSR1 && setup_.config.run.open) return leave_for_good();
-  fail({ErrorKind::interrupted,
-        fmt::format("peer {} was stopped by its operator (SIG{})", fmt::join(request_.hosted, ", "),
-                    ::sigabbrev_np(signal))});
+  fail(stopped(request_.hosted, fmt::format("operator (SIG{})", ::sigabbrev_np(signal))));
 }
 
 /// The peer goes on until the round from which on the others know that it takes no part.

@@ -6,7 +6,7 @@
 namespace gossamer::peer {
 namespace {
 
-std::string metric(const Json& record, const char* name, const char* label, double factor,
+std::string metric(const Json& record, const char* name, const std::string& label, double factor,
                    const char* unit) {
   const auto found = record.find(name);
   if (found == record.end() || found->is_null()) return {};
@@ -33,7 +33,12 @@ void Progress::show(const Json& record) {
   const double seconds = std::chrono::duration<double>(now - begin_).count();
   std::string text = fmt::format("round {}/{}", round, rounds_);
   text += metric(record, "averaged_accuracy", "accuracy of the average", 100, " %");
-  text += metric(record, "test_accuracy", "accuracy", 100, " %");
+  // Of the peers of a process, the one that comes to a tenth of the rounds first has the line.
+  const auto peer = record.find("peer");
+  text += metric(
+      record, "test_accuracy",
+      peer == record.end() ? "accuracy" : fmt::format("accuracy of peer {}", peer->get<int>()), 100,
+      " %");
   text += metric(record, "consensus_distance", "consensus distance", 1, "");
   if (round > 0 && round < rounds_)
     text += fmt::format(", {:.0f} s left", seconds / static_cast<double>(round) *

@@ -1,12 +1,12 @@
 #include "peer/runtime/startup.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <exception>
 #include <new>
 
+#include "base/id_list.hpp"
 #include "peer/log/run_files.hpp"
 
 namespace gossamer::peer {
@@ -64,9 +64,9 @@ Status Startup::nobody_came(const Error& missing) const {
     case Finished::by_others: break;
   }
   return Error{missing.kind,
-               fmt::format("peer {} came too late: by their logs in {}, all other peers have "
+               fmt::format("{} came too late: by their logs in {}, all other peers have "
                            "finished the run, and none was started again",
-                           fmt::join(request_.hosted, ", "), request_.folder.string())};
+                           peers_text(request_.hosted), request_.folder.string())};
 }
 
 std::vector<gossip::Round> Startup::rounds() const {
