@@ -125,8 +125,9 @@ struct Job {
   std::uint64_t first_step = 0;   ///< number of the first step: key of the noise, and the rule's t
   double weight = 1;              ///< the gradient of a batch's loss is multiplied by it
   double* loss = nullptr;         ///< the mean loss of each batch is added to it, in order
-  std::int64_t* hits = nullptr;   ///< number of samples whose largest output is their label, and
-                                  ///< whose loss is no NaN, is added to it; may be null
+  /// The number of samples that have their largest output at their label, and a loss that is no
+  /// NaN, is added to it; may be null.
+  std::int64_t* hits = nullptr;
 
   void visit_memory(auto&& memory) const {
     memory.writes(parameters);
