@@ -80,16 +80,21 @@ bool has_round_of_each(const ProcessLog& log, std::uint64_t rounds) {
          });
 }
 
-/// Whether the process has done its last round, `rounds`. It may have left earlier ones out: then
-/// it has lost peers, as has one that ended before and is to be resumed.
-bool is_finished(const ProcessLog& log, std::uint64_t rounds) {
+/// The reason of the log's end; empty: it has none.
+std::string end_reason_of(const ProcessLog& log) {
   const auto file = InputFile::open(log.path);
-  if (!file.ok()) return false;
+  if (!file.ok()) return {};
   const auto last = parse_json(last_line(*file));
   if (!last.ok() || check_record(*last, log.hosted, log.models.size()) ||
       last->at("record") != "end")
-    return false;
-  const Json& reason = last->at("reason");
+    return {};
+  return last->at("reason");
+}
+
+/// Whether the process has done its last round, `rounds`. It may have left earlier ones out: then
+/// it has lost peers, as has one that ended before and is to be resumed.
+bool has_done(const ProcessLog& log, std::uint64_t rounds) {
+  const std::string reason = end_reason_of(log);
   return reason == "finished" || (reason == "lost_peer" && has_round_of_each(log, rounds));
 }
 
@@ -219,10 +224,15 @@ Result<std::vector<ProcessLog>> read_logs(
   return logs;
 }
 
-std::vector<int> finished_nodes(const fs::path& folder, const std::string& run_id,
-                                std::uint64_t rounds) {
+std::vector<int> done_nodes(const fs::path& folder, const std::string& run_id,
+                            std::uint64_t rounds) {
   return nodes_of_logs(folder, run_id,
-                       [rounds](const ProcessLog& log) { return is_finished(log, rounds); });
+                       [rounds](const ProcessLog& log) { return has_done(log, rounds); });
+}
+
+std::vector<int> finished_nodes(const fs::path& folder, const std::string& run_id) {
+  return nodes_of_logs(folder, run_id,
+                       [](const ProcessLog& log) { return end_reason_of(log) == "finished"; });
 }
 
 std::vector<int> logged_nodes(const fs::path& folder, const std::string& run_id) {

@@ -93,7 +93,9 @@ std::vector<int> logged_nodes(const std::filesystem::path& folder, const std::st
 /// The nodes of the run `run_id` whose processes have done its last round, `rounds`, and have
 /// ended, ascending, by the logs in `folder`; they may have left rounds out. A process that ended
 /// otherwise may be resumed. A log that is missing, damaged or of another run says nothing.
-std::vector<int> finished_nodes(const std::filesystem::path& folder, const std::string& run_id,
-                                std::uint64_t rounds);
+std::vector<int> done_nodes(const std::filesystem::path& folder, const std::string& run_id,
+                            std::uint64_t rounds);
+/// Those that have left out none.
+std::vector<int> finished_nodes(const std::filesystem::path& folder, const std::string& run_id);
 
 }  // namespace gossamer::peer

@@ -50,10 +50,13 @@ void Startup::look_for_finished() {
   if (request_.clock == Host::Clock::virtual_time ||
       request_.resume.kind == ResumeChoice::Kind::none)
     return;
-  const std::vector<int> finished =
-      finished_nodes(request_.folder, setup_->config.run_id(), setup_->config.run.rounds);
-  if (std::ranges::includes(finished, request_.hosted)) finished_ = Finished::own;
-  else if (finished.size() + request_.hosted.size() == static_cast<std::size_t>(setup_->nodes()))
+  const std::string run_id = setup_->config.run_id();
+  const std::vector<int> done = done_nodes(request_.folder, run_id, setup_->config.run.rounds);
+  if (std::ranges::includes(done, request_.hosted))
+    finished_ = std::ranges::includes(finished_nodes(request_.folder, run_id), request_.hosted)
+                    ? Finished::own
+                    : Finished::own_in_part;
+  else if (done.size() + request_.hosted.size() == static_cast<std::size_t>(setup_->nodes()))
     finished_ = Finished::by_others;
 }
 
@@ -61,6 +64,11 @@ Status Startup::nobody_came(const Error& missing) const {
   switch (finished_) {
     case Finished::nothing: return missing;
     case Finished::own: return {};
+    case Finished::own_in_part:
+      return Error{ErrorKind::lost_peer,
+                   fmt::format("{} did the last round and had left earlier ones out; no other "
+                               "process was started again",
+                               peers_text(request_.hosted))};
     case Finished::by_others: break;
   }
   return Error{missing.kind,

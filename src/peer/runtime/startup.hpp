@@ -45,9 +45,10 @@ class Startup {
   /// How much of the run was finished before this process was started again, by the logs of its
   /// folder. Where each process has a folder of its own, they say nothing of the others.
   enum class Finished {
-    nothing,   ///< all that is known
-    own,       ///< this process has done all rounds: it resumes only for others that have not
-    by_others  ///< all others have: they come back only if they are started again too
+    nothing,      ///< all that is known
+    own,          ///< this process has done all rounds: it resumes only for others that have not
+    own_in_part,  ///< likewise, but it has left rounds out
+    by_others     ///< all others have: they come back only if they are started again too
   };
   Finished finished() const { return finished_; }
   /// Nobody came: what that means, where something was finished. `missing`: the error otherwise.

@@ -37,6 +37,18 @@ def test_a_process_that_has_finished_has_nothing_to_do(finished: Network) -> Non
     assert files(finished.out) == before
 
 
+def test_a_process_that_left_rounds_out_says_so_again(finished: Network) -> None:
+    end_with(finished, 1, "lost_peer")
+    before = files(finished.out)
+    again = finished.start("1", "net.failure_timeout=0.1", resume="auto")
+    assert again.wait() == 5
+    assert again.last_message == (
+        "peer 1 did the last round and had left earlier ones out; no other process was started "
+        "again"
+    )
+    assert files(finished.out) == before
+
+
 def end_with(net: Network, peer: int, reason: str) -> None:
     """As if the process had ended with this reason, and had left a round out."""
     log = net.out / f"log-{peer}.jsonl"
