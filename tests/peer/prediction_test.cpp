@@ -239,10 +239,10 @@ TEST_CASE("bytes are predicted exactly, with headers") {
 
 TEST_CASE("the rate and the limit are those of the step size after the last milestone") {
   const Prediction small = predicted(kQuadratic + Overrides{"optimizer.rate=0.02"}),
-                   step = predicted(kQuadratic +
-                                    Overrides{"optimizer.schedule=step", "optimizer.factor=0.1",
-                                              "optimizer.milestones=[30]",
-                                              "optimizer.warmup_steps=5"}),
+                   step = predicted(kQuadratic + Overrides{"optimizer.schedule=step",
+                                                           "optimizer.factor=0.1",
+                                                           "optimizer.milestones=[30]",
+                                                           "optimizer.warmup_steps=5"}),
                    cosine = predicted(kQuadratic + Overrides{"optimizer.schedule=cosine"});
   REQUIRE(step.limit);
   CHECK(*step.rate == doctest::Approx(*small.rate));

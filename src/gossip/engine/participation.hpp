@@ -37,6 +37,11 @@ class Participation {
     return participants().missed(node_.id(), entered_) * steps_of_round();
   }
 
+  /// Rounds that the peer left out to keep up with others, in the whole run.
+  Round rounds_left_out() const { return left_out_before_ + node_.endpoint().rounds_left_out(); }
+  /// Of a peer that goes on from a saved state: those before it.
+  void set_left_out_before(Round rounds) { left_out_before_ = rounds; }
+
   /// The peer is in round t, or after it: it does not take rows that are given with changes before
   /// or in that round. (Those of later changes may arrive before it waits for them.)
   void pass(Round t) { starting_rows().drop_before(t + 1); }
@@ -81,6 +86,7 @@ class Participation {
   Node& node_;
   const Donors& donors_;
   Round entered_ = 0;  ///< the last round that has begun, and one; 0: none has
+  Round left_out_before_ = 0;
   bool waits_ = false, interrupted_ = false;
 };
 

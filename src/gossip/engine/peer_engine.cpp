@@ -38,7 +38,7 @@ void PeerEngine::restore(const PeerState& state) {
   std::ranges::copy(state.counters, node_.counters().begin());
   algorithm_.resume(id(), state.round, node_.counters(), exchange_.schedule());
   node_.set_steps_done(state.steps);
-  node_.endpoint().set_rounds_left_out(state.rounds_left_out);
+  participation_.set_left_out_before(state.rounds_left_out);
   round_ = begun_ = state.round;
   participation_.resume_at(state.round);
   reinitialises_ = node_.endpoint().mixer().uses_earlier_rows() ||
@@ -181,7 +181,7 @@ PeerState PeerEngine::state() {
   return {.round = round_,
           .steps = node_.steps_done(),
           .counters = {node_.counters().begin(), node_.counters().end()},
-          .rounds_left_out = node_.endpoint().rounds_left_out()};
+          .rounds_left_out = participation_.rounds_left_out()};
 }
 
 std::vector<std::span<float>> PeerEngine::state_rows() {

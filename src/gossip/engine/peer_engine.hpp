@@ -65,7 +65,7 @@ struct PeerState {
   std::vector<std::uint64_t> counters;  ///< Node::counters()
   /// Whether the peers that begin are those among which sums of rows were conserved.
   bool sums_are_whole = true;
-  Round rounds_left_out = 0;  ///< Endpoint::rounds_left_out()
+  Round rounds_left_out = 0;  ///< Participation::rounds_left_out()
 };
 
 struct EngineOptions {

@@ -99,7 +99,7 @@ Round PeerGroup::rounds_done() const {
 Round PeerGroup::rounds_left_out() const {
   Round most = 0;
   for (const auto& engine : engines_)
-    most = std::max(most, engine->node().endpoint().rounds_left_out());
+    most = std::max(most, engine->participation().rounds_left_out());
   return most;
 }
 

@@ -70,7 +70,7 @@ class PeerGroup {
   /// Rounds that every hosted node has completed.
   Round rounds_done() const;
   /// The most rounds that a peer left out, because it was cut off and went on in the round of a
-  /// neighbour, or by catching up (Endpoint::rounds_left_out).
+  /// neighbour, or by catching up (Participation::rounds_left_out).
   Round rounds_left_out() const;
 
  private:

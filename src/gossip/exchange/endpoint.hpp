@@ -62,8 +62,6 @@ class Endpoint {
   void skip_to_round(Round t);
   /// Rounds that were left out because of skip_to_round() and of catch-ups.
   Round rounds_left_out() const { return rounds_left_out_; }
-  /// Of a peer that goes on from a saved state: those before it.
-  void set_rounds_left_out(Round rounds) { rounds_left_out_ = rounds; }
   /// The first round that may follow this one.
   Round earliest_next() const { return catch_ups_.next(std::max(round_ + 1, minimum_next_)); }
   /// The round that this peer is in.

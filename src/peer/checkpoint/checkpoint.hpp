@@ -57,7 +57,7 @@ struct NodeState {
   /// Of an open run: the ids of those that took part in the last round (base/id_list.hpp). Else
   /// empty.
   std::string participants;
-  gossip::Round rounds_left_out = 0;  ///< Endpoint::rounds_left_out()
+  gossip::Round rounds_left_out = 0;  ///< Participation::rounds_left_out()
 };
 
 /// A tensor of a node's state, as a part of one of its rows. Rows of the algorithm come first, in
