@@ -292,8 +292,7 @@ TEST_CASE("--resume none, a path, a folder, and paths that lead to no checkpoint
   CHECK(refused(here, {}, (folder.path / "nowhere").string())
             .find("there is no such folder or checkpoint") != std::string::npos);
   CHECK(refused(here, {}, folder.path.string())
-            .find("no valid checkpoint there has the states of peers 0-2") !=
-        std::string::npos);
+            .find("no valid checkpoint there has the states of peers 0-2") != std::string::npos);
 
   // From the checkpoints of another folder: the log begins at that round.
   const std::string older = checkpoint_path(store, 4, 0).string();
