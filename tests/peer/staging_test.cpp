@@ -206,6 +206,23 @@ TEST_CASE("a copy that a failed GPU does not begin is not waited for") {
   }
 }
 
+TEST_CASE("a lease that ends after a GPU has failed throws nothing, and the fault is reported") {
+  Way way;
+  Row row(3 * kChunks);
+  gossip::Link& link = way.staging.link(0, 1, way.end);
+  for (std::size_t i = 0; i < kChunks; ++i) link.send(row.chunk(3 * i, 3));
+  way.copy_and_run();
+  way.device.fails = true;
+  way.end.chunks.clear();  // its buffer is free, and the next chunk waits for one
+  CHECK(way.fault == "");
+  while (!way.device.copies.empty()) way.copy_and_run();
+  CHECK(way.fault == "the GPU failed");
+  way.end.chunks.clear();
+  way.staging.close();
+  way.run_scheduler();
+  CHECK(row.readers == 0);
+}
+
 TEST_CASE("a copy that a failed GPU ends with an error is a fault of the run, and goes nowhere") {
   for (const bool outgoing : {true, false}) {
     Way way;

@@ -2,6 +2,7 @@
 
 #include <condition_variable>
 #include <deque>
+#include <exception>
 #include <mutex>
 #include <vector>
 
@@ -63,7 +64,7 @@ class Staging::StagingQueue {
     bool taken = false;
     void on_lease_end() override {
       taken = false;
-      queue->pump();
+      queue->pump_after_lease();
     }
     bool writer_waiting() const override { return !queue->waiting_.empty(); }
   };
@@ -108,6 +109,17 @@ class Staging::StagingQueue {
       copying_.push_back({std::move(waiting_.front()), slot});
       waiting_.pop_front();
       begin(copying_.back());
+    }
+  }
+
+  /// The end of a lease lets no exception pass.
+  void pump_after_lease() {
+    try {
+      pump();
+    } catch (const std::exception& failure) {  // of a GPU, or memory is short
+      shared_->hooks.post([shared = shared_, error = Error{ErrorKind::internal, failure.what()}] {
+        shared->hooks.on_fault(error);
+      });
     }
   }
 

@@ -19,13 +19,13 @@ CopyStream::~CopyStream() {
 void CopyStream::begin(StreamContext& context, void* to, const void* from, std::size_t bytes,
                        cudaMemcpyKind kind, CopyDone done) {
   const std::lock_guard lock(mutex_);
+  if (!reporter_.joinable()) reporter_ = std::thread([this] { report(); });
   Event over = take_event();
   GOSSAMER_CUDA(cudaEventRecord, context.event(), context.stream());
   GOSSAMER_CUDA(cudaStreamWaitEvent, stream_.get(), context.event(), 0);
   if (bytes > 0) GOSSAMER_CUDA(cudaMemcpyAsync, to, from, bytes, kind, stream_.get());
   GOSSAMER_CUDA(cudaEventRecord, over.get(), stream_.get());
   copies_.push_back({std::move(over), std::move(done)});
-  if (!reporter_.joinable()) reporter_ = std::thread([this] { report(); });
   changed_.notify_all();
 }
 
