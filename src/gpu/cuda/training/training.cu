@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <exception>
 #include <mutex>
 #include <new>
-#include <stdexcept>
 #include <utility>
 #include <variant>
 
@@ -41,24 +41,22 @@ void run_step(StreamContext& context, const TrainingPlan<Real>& plan, const Task
 template <class Body>
 GraphExecutable captured(StreamContext& context, Body body) {
   const std::lock_guard lock(context.capturing());
-  cudaGraph_t raw = nullptr;
+  cudaError_t error = cudaStreamBeginCapture(context.stream(), cudaStreamCaptureModeThreadLocal);
   cudaGraphExec_t executable = nullptr;
-  try {
-    GOSSAMER_CUDA(cudaStreamBeginCapture, context.stream(), cudaStreamCaptureModeThreadLocal);
+  if (error == cudaSuccess) {
+    bool whole = true;
     try {
       body();
-    } catch (...) {
-      static_cast<void>(cudaStreamEndCapture(context.stream(), &raw));
-      const Graph abandoned(raw);
-      throw;
+    } catch (const std::exception&) {
+      whole = false;
     }
-    GOSSAMER_CUDA(cudaStreamEndCapture, context.stream(), &raw);
+    cudaGraph_t raw = nullptr;
+    error = cudaStreamEndCapture(context.stream(), &raw);
     const Graph graph(raw);
-    GOSSAMER_CUDA(cudaGraphInstantiate, &executable, graph.get(), 0);
-  } catch (const std::runtime_error&) {
-    static_cast<void>(cudaGetLastError());
+    if (whole && error == cudaSuccess) error = cudaGraphInstantiate(&executable, graph.get(), 0);
   }
-  return GraphExecutable(executable);
+  static_cast<void>(cudaGetLastError());
+  return GraphExecutable(error == cudaSuccess ? executable : nullptr);
 }
 
 template <class Real>
