@@ -18,14 +18,6 @@ cudaError_t begin_on_stream(const char* name, cudaStream_t stream) {
 
 }  // namespace
 
-/// Leaves the function with the expression's error.
-#define GOSSAMER_BEGIN(expression) \
-  if (const cudaError_t begin_error = (expression); begin_error != cudaSuccess) return begin_error
-/// Leaves a function that frees something with the expression's error, unless all calls fail.
-#define GOSSAMER_BEGIN_FREEING(expression)                                          \
-  if (const cudaError_t begin_error = (expression); begin_error != engine().lost()) \
-  return begin_error
-
 cudaError_t cudaDeviceSynchronize() {
   GOSSAMER_BEGIN(engine().begin("cudaDeviceSynchronize"));
   GOSSAMER_BEGIN(engine().forbid_in_capture());

@@ -149,3 +149,12 @@ cudaError_t remember(cudaError_t error);
 cudaError_t last_error(bool forget);
 
 }  // namespace gossamer::emulation
+
+/// Leaves the function with the expression's error.
+#define GOSSAMER_BEGIN(expression) \
+  if (const cudaError_t begin_error = (expression); begin_error != cudaSuccess) return begin_error
+/// Leaves a function that frees something with the expression's error, unless all calls fail.
+#define GOSSAMER_BEGIN_FREEING(expression)                 \
+  if (const cudaError_t begin_error = (expression);        \
+      begin_error != gossamer::emulation::engine().lost()) \
+  return begin_error
