@@ -91,13 +91,6 @@ std::string end_reason_of(const ProcessLog& log) {
   return last->at("reason");
 }
 
-/// Whether the process has done its last round, `rounds`. It may have left earlier ones out: then
-/// it has lost peers, as has one that ended before and is to be resumed.
-bool has_done(const ProcessLog& log, std::uint64_t rounds) {
-  const std::string reason = end_reason_of(log);
-  return reason == "finished" || (reason == "lost_peer" && has_round_of_each(log, rounds));
-}
-
 /// The nodes of the logs of the run in `folder` for which `holds` returns true.
 template <class Predicate>
 std::vector<int> nodes_of_logs(const fs::path& folder, const std::string& run_id, Predicate holds) {
@@ -224,15 +217,16 @@ Result<std::vector<ProcessLog>> read_logs(
   return logs;
 }
 
-std::vector<int> done_nodes(const fs::path& folder, const std::string& run_id,
-                            std::uint64_t rounds) {
-  return nodes_of_logs(folder, run_id,
-                       [rounds](const ProcessLog& log) { return has_done(log, rounds); });
-}
-
-std::vector<int> finished_nodes(const fs::path& folder, const std::string& run_id) {
-  return nodes_of_logs(folder, run_id,
-                       [](const ProcessLog& log) { return end_reason_of(log) == "finished"; });
+DoneNodes done_nodes(const fs::path& folder, const std::string& run_id, std::uint64_t rounds) {
+  DoneNodes done;
+  done.all = nodes_of_logs(folder, run_id, [&](const ProcessLog& log) {
+    const std::string reason = end_reason_of(log);
+    const bool in_part = reason == "lost_peer" && has_round_of_each(log, rounds);
+    if (in_part) done.in_part.insert(done.in_part.end(), log.hosted.begin(), log.hosted.end());
+    return in_part || reason == "finished";
+  });
+  std::ranges::sort(done.in_part);
+  return done;
 }
 
 std::vector<int> logged_nodes(const fs::path& folder, const std::string& run_id) {

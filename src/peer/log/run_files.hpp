@@ -90,12 +90,14 @@ Result<std::vector<ProcessLog>> read_logs(
 /// that is damaged or of another run says nothing.
 std::vector<int> logged_nodes(const std::filesystem::path& folder, const std::string& run_id);
 
-/// The nodes of the run `run_id` whose processes have done its last round, `rounds`, and have
-/// ended, ascending, by the logs in `folder`; they may have left rounds out. A process that ended
+/// Nodes of processes that have done the last round of their run and have ended, ascending.
+struct DoneNodes {
+  std::vector<int> all;
+  std::vector<int> in_part;  ///< those that have left earlier rounds out, and so have lost peers
+};
+/// By the logs of the run `run_id`, whose last round is `rounds`, in `folder`. A process that ended
 /// otherwise may be resumed. A log that is missing, damaged or of another run says nothing.
-std::vector<int> done_nodes(const std::filesystem::path& folder, const std::string& run_id,
-                            std::uint64_t rounds);
-/// Those that have left out none.
-std::vector<int> finished_nodes(const std::filesystem::path& folder, const std::string& run_id);
+DoneNodes done_nodes(const std::filesystem::path& folder, const std::string& run_id,
+                     std::uint64_t rounds);
 
 }  // namespace gossamer::peer

@@ -50,13 +50,12 @@ void Startup::look_for_finished() {
   if (request_.clock == Host::Clock::virtual_time ||
       request_.resume.kind == ResumeChoice::Kind::none)
     return;
-  const std::string run_id = setup_->config.run_id();
-  const std::vector<int> done = done_nodes(request_.folder, run_id, setup_->config.run.rounds);
-  if (std::ranges::includes(done, request_.hosted))
-    finished_ = std::ranges::includes(finished_nodes(request_.folder, run_id), request_.hosted)
-                    ? Finished::own
-                    : Finished::own_in_part;
-  else if (done.size() + request_.hosted.size() == static_cast<std::size_t>(setup_->nodes()))
+  const DoneNodes done =
+      done_nodes(request_.folder, setup_->config.run_id(), setup_->config.run.rounds);
+  if (std::ranges::includes(done.all, request_.hosted))
+    finished_ = std::ranges::includes(done.in_part, request_.hosted) ? Finished::own_in_part
+                                                                     : Finished::own;
+  else if (done.all.size() + request_.hosted.size() == static_cast<std::size_t>(setup_->nodes()))
     finished_ = Finished::by_others;
 }
 
