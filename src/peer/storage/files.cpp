@@ -119,6 +119,7 @@ Result<RecordFile> RecordFile::append(const fs::path& path) {
 
 RecordFile::RecordFile(fs::path path, int descriptor)
     : path_(std::move(path)),
+      place_(fs::absolute(path_)),
       descriptor_(descriptor),
       complete_bytes_(::lseek(descriptor, 0, SEEK_END)) {
   ::flock(descriptor, LOCK_EX | LOCK_NB);
@@ -126,6 +127,7 @@ RecordFile::RecordFile(fs::path path, int descriptor)
 
 RecordFile::RecordFile(RecordFile&& other) noexcept
     : path_(std::move(other.path_)),
+      place_(std::move(other.place_)),
       descriptor_(std::exchange(other.descriptor_, -1)),
       complete_bytes_(other.complete_bytes_),
       failed_(std::move(other.failed_)) {}
@@ -136,7 +138,7 @@ RecordFile::~RecordFile() {
 
 bool RecordFile::is_in_place() const {
   struct stat open{}, named{};
-  if (::fstat(descriptor_, &open) != 0 || ::stat(path_.c_str(), &named) != 0) return false;
+  if (::fstat(descriptor_, &open) != 0 || ::stat(place_.c_str(), &named) != 0) return false;
   const bool whole = !S_ISREG(open.st_mode) || open.st_size >= complete_bytes_;
   return whole && open.st_dev == named.st_dev && open.st_ino == named.st_ino;
 }

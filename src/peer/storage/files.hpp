@@ -93,6 +93,7 @@ class RecordFile {
   /// Whether the path leads to the open file, with all of its records.
   bool is_in_place() const;
   std::filesystem::path path_;
+  std::filesystem::path place_;  ///< path_ wherever the working folder is
   int descriptor_ = -1;
   std::int64_t complete_bytes_ = 0;  ///< total size of the complete lines
   Status failed_;
