@@ -67,8 +67,7 @@ std::string left_out_text(const std::vector<int>& hosted, gossip::Round left_out
                           gossip::Round rounds) {
   return fmt::format(
       "the run is not complete: {} {} cut off from others, and left out {} of {} rounds to go on "
-      "in "
-      "theirs",
+      "in theirs",
       peers_text(hosted), hosted.size() == 1 ? "was" : "were", left_out, rounds);
 }
 

@@ -177,8 +177,8 @@ Status check_classes(const CsvOptions& options, const DatasetContext& context,
   if (table.classes.size() * 2 > table.count && options.class_names.empty())
     return invalid_error(fmt::format(
         "data.task: {} of {} has {} distinct values in {} samples, too many for classes; to "
-        "predict "
-        "a number set data.task = \"regression\" and model.kind = \"linear\", and if they are "
+        "predict a number set data.task = \"regression\" and model.kind = \"linear\", and if they "
+        "are "
         "classes name them in data.class_names",
         reader.columns().name(reader.columns().target), options.path, table.classes.size(),
         table.count));
