@@ -12,6 +12,7 @@
 #include "net/io/address.hpp"
 #include "peer/launch/launch_plan.hpp"
 #include "peer/launch/launched_processes.hpp"
+#include "peer/setup/credentials.hpp"
 #include "peer/setup/hosted_ids.hpp"
 
 namespace gossamer::cli {
@@ -119,7 +120,6 @@ Result<int> execute(LaunchCommand command) {
       command.config.overrides.push_back("net.rendezvous=" + folder.path().string());
       meeting.emplace(std::move(folder));
     } else {
-      request.port = command.port;
       net::NetOptions options = config.net;
       if (!command.key.empty()) options.key = command.key;
       GOSSAMER_TRY_STATUS(net::check_reach(
@@ -129,6 +129,9 @@ Result<int> execute(LaunchCommand command) {
         return invalid_error(
             "net.key: the public keys of the peers are missing: name a file of them in "
             "net.members");
+      // Where the list of members, if it is here too, has the addresses, the processes use those.
+      if (fs::exists(options.members, none)) GOSSAMER_TRY_STATUS(add_addresses(options));
+      if (options.peers.empty()) request.port = command.port;
     }
   }
   request.arguments = command.arguments();

@@ -10,12 +10,13 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from conftest import ROOT
-from network_test_util import wait_until
+from network_test_util import keygen, wait_until
 
 ROUNDS = 40
 LONG = 3000  # rounds that outlast what a test does to the network
@@ -202,8 +203,9 @@ def test_the_end_of_the_terminal_ends_every_process(
 
 def test_processes_that_do_not_end_are_named_and_then_killed(gossamer: Path, folder: Path) -> None:
     (folder / "stubborn").write_text(
-        "#!/bin/sh\ntrap 'echo asked' TERM\necho ready\ntail -f /dev/null &\n"
-        "while :; do wait; done\n",
+        f"#!{sys.executable}\nimport signal\n"
+        "signal.signal(signal.SIGTERM, lambda *_: print('asked', flush=True))\n"
+        "print('ready', flush=True)\nwhile True:\n    signal.pause()\n",
         encoding="utf-8",
     )
     (folder / "stubborn").chmod(0o755)
@@ -217,7 +219,7 @@ def test_processes_that_do_not_end_are_named_and_then_killed(gossamer: Path, fol
         assert process.stdout is not None and process.stderr is not None
 
         def await_all(word: str) -> None:
-            waiting = {f"[{ids}] {word}\n" for ids in ("0-1", "2-3", "4", "5")}
+            waiting = {f"[{ids}] {word}\n" for ids in ("0", "1-2", "3", "4-5")}
             while waiting:
                 assert process.stdout is not None
                 line = process.stdout.readline()
@@ -229,15 +231,15 @@ def test_processes_that_do_not_end_are_named_and_then_killed(gossamer: Path, fol
         await_all("asked")
         process.send_signal(signal.SIGTERM)
         assert process.stderr.readline() == (
-            "gossamer: waiting for peers 0-1 on localhost, peers 2-3 on localhost, peer 4 on "
-            "localhost, peer 5 on localhost; another Ctrl-C or SIGTERM kills the processes of this "
-            "machine\n"
+            "gossamer: waiting for peer 0 on localhost, peers 1-2 on localhost, peer 3 on "
+            "localhost, peers 4-5 on localhost; another Ctrl-C or SIGTERM kills the processes of "
+            "this machine\n"
         )
         process.send_signal(signal.SIGTERM)
         process.stdout.read()
         lines = lines_of(process)
     assert process.returncode == 128 + signal.SIGKILL
-    assert "gossamer: peer 5 on localhost ended by signal 9" in lines
+    assert "gossamer: peers 4-5 on localhost ended by signal 9" in lines
     wait_until("the processes end", lambda: not any(pids_of(folder, rank) for rank in range(4)))
 
 
@@ -293,6 +295,32 @@ def test_what_cannot_be_launched_is_named(gossamer: Path, folder: Path) -> None:
         gossamer, folder, "--ssh", "false", "--set", "net.insecure=true", hosts="remote.txt"
     )
     assert code == 1 and "gossamer: peers 4-5 on alice@node2 ended with exit code 1\n" in err
+
+
+@pytest.mark.parametrize("addresses", [True, False])
+def test_addresses_of_members_are_those_of_the_processes(
+    gossamer: Path, folder: Path, addresses: bool
+) -> None:
+    public = keygen(gossamer, str(folder / "k.key")).stdout.splitlines()[0]
+    (folder / "members.toml").write_text(
+        "".join(
+            f'[[member]]\nid = {peer}\nkey = "{public}"\n'
+            + (f'address = "10.0.0.{peer}:7000"\n' if addresses else "")
+            for peer in range(6)
+        ),
+        encoding="utf-8",
+    )
+    (folder / "says").write_text('#!/bin/sh\necho "$@"\n', encoding="utf-8")
+    (folder / "says").chmod(0o755)
+    code, out, err = launch(
+        gossamer,
+        folder,
+        *("--key", "k.key", "--set", "net.members=members.toml"),
+        *("--ssh", str(folder / "fake_ssh"), "--program", str(folder / "says")),
+        hosts="remote.txt",
+    )
+    assert code == 0, err
+    assert ("net.peers=node1:7000" in out) != addresses
 
 
 def test_the_configuration_is_the_one_in_the_folder_of_the_processes(
