@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <exception>
@@ -105,8 +104,6 @@ int execute(CLI::App& app, int argc, char** argv, const int& exit_code) {
 }  // namespace
 
 int run_program(CLI::App& app, int argc, char** argv, int& exit_code) {
-  // A file beyond the limit of its size (ulimit -f) is then a write that fails, which is reported.
-  std::signal(SIGXFSZ, SIG_IGN);
   return flush_output(execute(app, argc, argv, exit_code));
 }
 

@@ -70,22 +70,6 @@ def test_a_run_without_memory_leaves_nothing(gossamer: Path, tmp_path: Path) -> 
     assert not (tmp_path / "run").exists()
 
 
-def test_a_file_beyond_the_limit_of_its_size_is_a_write_that_fails(
-    gossamer: Path, tmp_path: Path
-) -> None:
-    done = subprocess.run(
-        [gossamer, "run", *SMALL, "--quiet", "--out", tmp_path / "run"],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000)),
-    )
-    assert done.returncode == 3, done.stderr
-    assert f"gossamer: cannot write {tmp_path}/run/" in done.stderr
-    assert "File too large" in done.stderr
-
-
 def test_too_few_open_files_are_named_with_the_limit_to_raise(
     gossamer: Path, tmp_path: Path
 ) -> None:
