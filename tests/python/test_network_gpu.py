@@ -5,6 +5,7 @@ cannot read device memory.
 """
 
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -137,7 +138,8 @@ def test_a_gpu_that_fails_ends_its_process_alone(network: NetworkFactory, call: 
     net.start("0", env={**os.environ, "GOSSAMER_EMULATED_LOSS": call})
     net.start("1")
     assert net.wait() == [1, 0], [peer.stderr for peer in net.processes]
-    assert f"{call.partition(':')[0]}: unspecified launch failure" in net.processes[0].stderr
+    # All calls fail after that one, and another thread's may be reported first.
+    assert re.search(r"cuda\w+: unspecified launch failure", net.processes[0].stderr)
     assert net.records(0)[-1]["record"] != "end"
     assert not (net.out / "final-0.safetensors").exists()
     assert "peer 0 is unreachable; 1 of 2 peers continue" in net.processes[1].stderr
