@@ -80,15 +80,15 @@ bool has_round_of_each(const ProcessLog& log, std::uint64_t rounds) {
          });
 }
 
-/// The reason of the log's end; empty: it has none.
-std::string end_reason_of(const ProcessLog& log) {
+/// The log's end record; null: it has none.
+Json end_of(const ProcessLog& log) {
   const auto file = InputFile::open(log.path);
   if (!file.ok()) return {};
-  const auto last = parse_json(last_line(*file));
+  auto last = parse_json(last_line(*file));
   if (!last.ok() || check_record(*last, log.hosted, log.models.size()) ||
       last->at("record") != "end")
     return {};
-  return last->at("reason");
+  return std::move(*last);
 }
 
 /// The nodes of the logs of the run in `folder` for which `holds` returns true.
@@ -220,10 +220,13 @@ Result<std::vector<ProcessLog>> read_logs(
 DoneNodes done_nodes(const fs::path& folder, const std::string& run_id, std::uint64_t rounds) {
   DoneNodes done;
   done.all = nodes_of_logs(folder, run_id, [&](const ProcessLog& log) {
-    const std::string reason = end_reason_of(log);
-    const bool in_part = reason == "lost_peer" && has_round_of_each(log, rounds);
+    const Json end = end_of(log);
+    if (end.is_null()) return false;
+    // One that did all rounds and then lost a partner may be resumed, to give it what it misses.
+    const bool in_part = end.at("reason") == "lost_peer" && end.at("rounds") < rounds &&
+                         has_round_of_each(log, rounds);
     if (in_part) done.in_part.insert(done.in_part.end(), log.hosted.begin(), log.hosted.end());
-    return in_part || reason == "finished";
+    return in_part || end.at("reason") == "finished";
   });
   std::ranges::sort(done.in_part);
   return done;

@@ -49,13 +49,13 @@ def test_a_process_that_left_rounds_out_says_so_again(finished: Network) -> None
     assert files(finished.out) == before
 
 
-def end_with(net: Network, peer: int, reason: str) -> None:
-    """As if the process had ended with this reason, and had left a round out."""
+def end_with(net: Network, peer: int, reason: str, left_out: int = 1) -> None:
+    """As if the process had ended with this reason, and had left rounds out."""
     log = net.out / f"log-{peer}.jsonl"
     *before, last = log.read_text(encoding="utf-8").splitlines()
     end = json.loads(last)
     assert end["record"] == "end"
-    end.update(reason=reason, message="peer left a round out", rounds=end["rounds"] - 1)
+    end.update(reason=reason, message="peer left a round out", rounds=end["rounds"] - left_out)
     log.write_text("".join(line + "\n" for line in [*before, json.dumps(end)]), encoding="utf-8")
 
 
@@ -105,6 +105,17 @@ def test_a_process_that_ended_early_may_be_resumed(finished: Network, reason: st
     end_with(finished, 2, reason)
     if reason == "lost_peer":
         forget_the_last_round(finished, 2)
+    late = finished.start("1", "net.join_timeout=0.2", resume="auto")
+    assert late.wait() == 4
+    assert "after 0.2 s (net.join_timeout) peer 1 misses" in late.last_message
+
+
+def test_a_process_that_lost_a_partner_after_its_last_round_may_be_resumed(
+    finished: Network,
+) -> None:
+    """To give it what it misses."""
+    forget_the_end(finished, 1)
+    end_with(finished, 2, "lost_peer", left_out=0)
     late = finished.start("1", "net.join_timeout=0.2", resume="auto")
     assert late.wait() == 4
     assert "after 0.2 s (net.join_timeout) peer 1 misses" in late.last_message
