@@ -102,6 +102,7 @@ Result<NodeState> whole_state(const SavedRound& parts, int node) {
       return data_error(fmt::format(
           "{}: the exchanges of this worker of replica {} are not those of the worker of part 0",
           saved.tensors.string(), node));
+    whole.rounds_left_out = std::max(whole.rounds_left_out, saved.state.rounds_left_out);
     NodeMetrics& metrics = whole.metrics;
     const NodeMetrics& more = saved.state.metrics;
     metrics.time = std::max(metrics.time, more.time);
