@@ -201,6 +201,34 @@ def test_the_end_of_the_terminal_ends_every_process(
     assert not any(pids_of(folder, rank) for rank in range(4))
 
 
+def test_what_still_runs_is_said_while_the_output_is_held(gossamer: Path, folder: Path) -> None:
+    """A terminal may take nothing, and its end may come as several signals."""
+    program = folder / "talks"
+    program.write_text(
+        f"#!{sys.executable}\nimport signal, sys\n"
+        "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+        "while True:\n    print('x' * 1000)\n",
+        encoding="utf-8",
+    )
+    program.chmod(0o755)
+    with subprocess.Popen(
+        [*command(gossamer, "local.txt", ROUNDS), "--program", str(program)],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None and process.stderr is not None
+        process.stdout.readline()  # all pipes fill up from here on
+        process.send_signal(signal.SIGHUP)
+        process.send_signal(signal.SIGHUP)
+        process.send_signal(signal.SIGTERM)
+        assert process.stderr.readline().startswith("gossamer: waiting for peer 0 on localhost")
+        process.send_signal(signal.SIGTERM)
+        process.stdout.read()
+    assert process.returncode != 0
+
+
 def test_processes_that_do_not_end_are_named_and_then_killed(gossamer: Path, folder: Path) -> None:
     (folder / "stubborn").write_text(
         f"#!{sys.executable}\nimport signal\n"

@@ -198,8 +198,11 @@ class Processes {
 
   void hear_signals() {
     signalfd_siginfo signal{};
-    while (::read(signals_.get(), &signal, sizeof signal) == sizeof signal)
-      if (signal.ssi_signo != SIGCHLD) interrupt();
+    while (::read(signals_.get(), &signal, sizeof signal) == sizeof signal) {
+      // The end of a terminal may come as several SIGHUP: the shell's and the system's.
+      const bool again = signal.ssi_signo == SIGHUP && interrupts_ > 0;
+      if (signal.ssi_signo != SIGCHLD && !again) interrupt();
+    }
   }
 
   /// For poll(): until say_what_runs() may have something to say; −1: for ever.
@@ -214,6 +217,7 @@ class Processes {
   void say_what_runs() {
     if (interrupts_ == 0 || said_ || (interrupts_ == 1 && patience_ms() > 0)) return;
     said_ = true;
+    reap();
     std::vector<std::size_t> running;
     for (std::size_t k = 0; k < processes_.size(); ++k)
       if (processes_[k].code < 0) running.push_back(k);
@@ -224,13 +228,16 @@ class Processes {
     write(events_.on_line(k, line), error ? STDERR_FILENO : STDOUT_FILENO);
   }
 
-  /// Waits while the stream takes nothing, as a terminal that is held. A stream that is gone, and
-  /// once the processes are killed a blocked one too, loses the text.
+  /// Waits while the stream takes nothing, as a terminal that is held; what still runs is said on
+  /// the other stream meanwhile. A stream that is gone, and once the processes are killed a blocked
+  /// one too, loses the text.
   void write(const std::string& text, int to) {
+    const bool speaks = to != STDERR_FILENO;
     for (std::size_t written = 0; written < text.size() && !killed_;) {
       std::array<pollfd, 2> polled{{{to, POLLOUT, 0}, {signals_.get(), POLLIN, 0}}};
-      ::poll(polled.data(), polled.size(), -1);
+      ::poll(polled.data(), polled.size(), speaks ? patience_ms() : -1);
       hear_signals();
+      if (speaks) say_what_runs();
       if (polled[0].revents == 0) continue;
       // A pipe that takes anything takes as much as this.
       const ssize_t count = ::write(to, text.data() + written,
