@@ -241,10 +241,10 @@ TEST_CASE("a log that cannot be written says how to go on: with checkpoints, by 
     return failed.error().message;
   };
   CHECK(advice_with("2").ends_with(
-      "; free space if the disk is full, then start again with --resume auto"));
+      "; once that is mended (a full disk needs free space), start again with --resume auto"));
   CHECK(advice_with("0").ends_with(
-      "; the folder contains the records written so far: remove it, or choose another with --out, "
-      "before you try again"));
+      "; once that is mended (a full disk needs free space), remove the folder, which contains the "
+      "records written so far, or choose another with --out, and start again"));
 }
 
 TEST_CASE("a server with the whole model is saved, and is not part of the network's metrics") {

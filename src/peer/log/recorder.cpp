@@ -356,9 +356,9 @@ Status Recorder::write(const Json& record) {
   if (status.ok()) return status;
   const char* advice =
       setup_.config.checkpoint.every > 0
-          ? "free space if the disk is full, then start again with --resume auto"
-          : "the folder contains the records written so far: remove it, or choose another with "
-            "--out, before you try again";
+          ? "once that is mended (a full disk needs free space), start again with --resume auto"
+          : "once that is mended (a full disk needs free space), remove the folder, which contains "
+            "the records written so far, or choose another with --out, and start again";
   return Error{status.error().kind, fmt::format("{}; {}", status.error().message, advice)};
 }
 
