@@ -48,8 +48,7 @@ NetworkRun::NetworkRun(const Setup& setup, const NetworkRunRequest& request, Sta
   startup_.recorder().on_progress = request.on_progress;
   thread_ = std::make_unique<ComputeThread>(scheduler_, *setup.device, [this](const Error& error) {
     if (error.kind == ErrorKind::lost_peer) return withdraw(error);
-    fail({ErrorKind::internal,
-          fmt::format("computing on {} failed: {}", setup_.device->description(), error.message)});
+    fail(computing_failed(error.message));
   });
   host_ = std::make_unique<Host>(setup, scheduler_, *thread_, startup_.recorder(), host_request());
   if (!setup.device->host_accessible())
@@ -293,9 +292,13 @@ void NetworkRun::train(Start start) {
     if (staging_) scheduler_.run_io_until([this] { return staging_->idle() || host_->error(); });
   } catch (const std::exception& failure) {
     // Memory or a device: the other processes are notified, and the rows as they stand are kept.
-    fail({ErrorKind::internal,
-          fmt::format("{} failed: {}", peers_text(request_.hosted), failure.what())});
+    fail(computing_failed(failure.what()));
   }
+}
+
+Error NetworkRun::computing_failed(std::string_view why) const {
+  return {ErrorKind::internal,
+          fmt::format("computing on {} failed: {}", setup_.device->description(), why)};
 }
 
 /// Writes the final record. A run that did not begin leaves nothing.
@@ -309,19 +312,18 @@ Status NetworkRun::finish(bool began) {
     const Error& why = *host_->error();
     return why.kind == ErrorKind::join_timeout ? startup_.nobody_came(why) : Status(why);
   }
-  // A peer that leaves an open run has no complete run, and that is no error.
-  const bool left = !host_->error() && host_->end_metrics(0, std::nullopt).reason == kLeft;
-  if (const gossip::Round left_out = host_->group().rounds_left_out();
-      left_out > 0 && !host_->error() && !left)
-    host_->fail(
-        {ErrorKind::lost_peer, left_out_text(request_.hosted, left_out, setup_.config.run.rounds)});
   std::optional<HostView> rows;
   try {
     rows.emplace(*setup_.device, host_->parameter_rows());
   } catch (const std::exception& failure) {
     // The device failed and gives no rows, so the log ends as that of a process that was killed.
-    host_->fail({ErrorKind::internal, failure.what()});
+    host_->fail(computing_failed(failure.what()));
   }
+  // A peer that leaves an open run has no complete run, and that is no error.
+  const gossip::Round left_out = host_->group().rounds_left_out();
+  if (left_out > 0 && !host_->error() && host_->end_metrics(0, std::nullopt).reason != kLeft)
+    host_->fail(
+        {ErrorKind::lost_peer, left_out_text(request_.hosted, left_out, setup_.config.run.rounds)});
   EndMetrics end = host_->end_metrics(gossip::seconds(scheduler_.now()), host_->error());
   end.refused = network_->refused();
   end.lending_links.emplace();

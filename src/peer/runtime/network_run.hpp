@@ -98,6 +98,7 @@ class NetworkRun {
   Status finish(bool began);
 
   void fail(Error error);
+  Error computing_failed(std::string_view why) const;
   void on_signal(int signal);
   void leave_for_good();
   void withdraw(Error error);
