@@ -75,11 +75,11 @@ Status check_own_weights(const Setup& setup, const gossip::RuleKind& kind) {
       if (weight > 0.5 - 1e-9)
         return invalid_error(fmt::format(
             "mixing.rule: '{}' of rows of which one weighs 1/2 or more is that row, and on '{}' "
-            "peer {} weighs its own by {:.3g} at least, so it would never mix; set topology.lazy "
-            "= false, or choose a topology with more neighbours (complete, torus), or another rule",
+            "peer {} weighs its own by {:.3g} at least, so it would never mix; {}choose a topology "
+            "with more neighbours (complete, torus), or another rule",
             kind.name, setup.config.topology.kind,
-            setup.schedule->participants().changes()[k].peers[static_cast<std::size_t>(i)],
-            weight));
+            setup.schedule->participants().changes()[k].peers[static_cast<std::size_t>(i)], weight,
+            setup.config.topology.lazy ? "set topology.lazy = false, or " : ""));
   }
   return {};
 }
