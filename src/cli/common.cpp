@@ -1,5 +1,8 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
+#include <cctype>
 #include <charconv>
 #include <csignal>
 #include <cstdint>
@@ -42,8 +45,12 @@ CLI::Validator whole_number() {
 
 CLI::Validator svg_file() {
   const auto check = [](const std::string& name) {
+    constexpr std::array kOthers{".png", ".pdf", ".jpg", ".jpeg", ".gif", ".webp",
+                                 ".eps", ".ps",  ".tif", ".tiff", ".bmp", ".html"};
     const std::string suffix = std::filesystem::path(name).extension().string();
-    if (suffix.empty() || suffix == ".svg") return std::string();
+    std::string lower = suffix;
+    std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return std::tolower(c); });
+    if (std::ranges::find(kOthers, lower) == kOthers.end()) return std::string();
     return fmt::format("{}: drawings are SVG, and not '{}': end the file's name in .svg", name,
                        suffix);
   };
