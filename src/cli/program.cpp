@@ -12,6 +12,7 @@
 #include <iostream>
 #include <new>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <vector>
 
@@ -92,7 +93,10 @@ int execute(CLI::App& app, int argc, char** argv, const int& exit_code) {
   } catch (const std::system_error& error) {
     // fmt::print reports a failed write as a system_error.
     if (std::ferror(stdout) != 0) return print_error(cannot_write_output(error.code().value()));
-    const bool full = error.code().value() == EMFILE;  // asio does not name it as std::errc does
+    // Asio's category of the system's errors is one of its own.
+    const std::string_view category = error.code().category().name();
+    const bool full =
+        error.code().value() == EMFILE && (category == "generic" || category.ends_with("system"));
     return print_error(
         {ErrorKind::internal, fmt::format("unexpected: {}{}{}", error.what(), full ? "; " : "",
                                           full ? kRaiseOpenFiles : "")});
