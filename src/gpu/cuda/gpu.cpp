@@ -63,6 +63,7 @@ void Gpu::release(void* memory) noexcept {
   const std::lock_guard lock(capturing_);
   static_cast<void>(cudaDeviceSynchronize());
   static_cast<void>(cudaFree(memory));
+  static_cast<void>(cudaGetLastError());  // which the next launch would report as its own
 }
 
 void Gpu::upload(void* device, const void* host, std::size_t bytes) {
@@ -102,6 +103,7 @@ void* Gpu::allocate_host(std::size_t bytes) const {
 void Gpu::release_host(void* memory) const noexcept {
   static_cast<void>(cudaSetDevice(info_.index));
   static_cast<void>(cudaFreeHost(memory));
+  static_cast<void>(cudaGetLastError());
 }
 
 void Gpu::begin_download(void* host, const void* device, std::size_t bytes, CopyDone done) {
