@@ -64,7 +64,7 @@ task<bool> Participation::take_rows(const Donors::Joining& joining) {
 std::optional<Round> Participation::enter(Round t) {
   const Round last = entered_ > 0 ? entered_ - 1 : 0;
   entered_ = t + 1;
-  // All peers follow one schedule of step sizes, whatever rounds they have left out. Servers take
+  // All peers follow one schedule of step sizes, with rounds left out or without. Servers take
   // the rates of the peers' steps.
   if (node_.id() < exchange_.schedule().peers()) node_.set_rate_step(t * steps_of_round());
   if (participants().index_at(last) == participants().index_at(t)) return std::nullopt;
