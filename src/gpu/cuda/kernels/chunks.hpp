@@ -4,6 +4,8 @@
 // used. Device code.
 #pragma once
 
+#include "base/check.hpp"
+#include "gpu/cuda/kernels/launches.hpp"
 #include "gpu/cuda/kernels/vector.hpp"
 #include "gpu/cuda/runtime.hpp"
 
@@ -26,9 +28,12 @@ __device__ __forceinline__ ChunkPosition chunk_position(unsigned rows) {
   return {blockIdx.x % rows, static_cast<std::size_t>(blockIdx.x / rows) * kChunk<Real>};
 }
 
+/// Of rows that fit one launch: see in_launches().
 template <class Real>
 unsigned blocks_for(std::size_t rows, std::size_t longest) {
-  return static_cast<unsigned>(rows * pieces_of(longest, kChunk<Real>));
+  const std::size_t blocks = rows * pieces_of(longest, kChunk<Real>);
+  GOSSAMER_CHECK(blocks <= kMostBlocks, "a grid has so many blocks");
+  return static_cast<unsigned>(blocks);
 }
 
 }  // namespace gossamer::gpu::cuda

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <span>
 
+#include "gpu/cuda/kernels/launches.hpp"
 #include "gpu/cuda/stream_context.hpp"
 
 namespace gossamer::gpu::cuda {
@@ -15,15 +16,16 @@ namespace gossamer::gpu::cuda {
 template <class Request>
 void launch_chunks(StreamContext& context, void (*kernel)(const Request*, unsigned),
                    std::span<const Request> requests, std::size_t chunk, unsigned threads) {
-  std::size_t longest = 0;
-  for (const Request& request : requests) longest = std::max(longest, request.length);
-  if (longest == 0) return;
-  const UploadRing::Slot slot = context.uploads().reserve(requests.size_bytes());
-  std::memcpy(slot.host, requests.data(), requests.size_bytes());
-  context.uploads().send(slot);
-  launch(kernel, static_cast<unsigned>(requests.size() * pieces_of(longest, chunk)), threads,
-         context.stream(), reinterpret_cast<const Request*>(slot.device),
-         static_cast<unsigned>(requests.size()));
+  in_launches(requests, chunk, [&](std::span<const Request> some) {
+    std::size_t longest = 0;
+    for (const Request& request : some) longest = std::max(longest, request.length);
+    const UploadRing::Slot slot = context.uploads().reserve(some.size_bytes());
+    std::memcpy(slot.host, some.data(), some.size_bytes());
+    context.uploads().send(slot);
+    launch(kernel, static_cast<unsigned>(some.size() * pieces_of(longest, chunk)), threads,
+           context.stream(), reinterpret_cast<const Request*>(slot.device),
+           static_cast<unsigned>(some.size()));
+  });
 }
 
 }  // namespace gossamer::gpu::cuda

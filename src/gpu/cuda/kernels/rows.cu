@@ -169,11 +169,10 @@ void settle_alignment(RowTask<Real>& task, int in, int out) {
   for (int r = 0; r < out; ++r) task.vectors = task.vectors && aligned(task.out[r]);
 }
 
-/// to_task(request) is the request's task. All tasks are uploaded together.
+/// to_task(request) is the request's task. One launch; all tasks are uploaded together.
 template <class Real, class Request, class Operation, class ToTask>
-void run_rows(StreamContext& context, std::span<const Request> requests, const Operation& operation,
-              ToTask to_task) {
-  if (requests.empty()) return;
+void run_rows_together(StreamContext& context, std::span<const Request> requests,
+                       const Operation& operation, ToTask to_task) {
   const UploadRing::Slot slot = context.uploads().reserve(requests.size() * sizeof(RowTask<Real>));
   auto* tasks = reinterpret_cast<RowTask<Real>*>(slot.host);
   std::size_t longest = 0, total = 0;
@@ -184,10 +183,17 @@ void run_rows(StreamContext& context, std::span<const Request> requests, const O
     longest = std::max(longest, requests[i].length);
     total += requests[i].length;
   }
-  if (total == 0) return;
   context.uploads().send(slot);
   launch_rows(context.stream(), reinterpret_cast<const RowTask<Real>*>(slot.device),
               requests.size(), longest, total * sizeof(Real) > kStreamBytes, operation);
+}
+
+template <class Real, class Request, class Operation, class ToTask>
+void run_rows(StreamContext& context, std::span<const Request> requests, const Operation& operation,
+              ToTask to_task) {
+  in_launches(requests, kChunk<Real>, [&](std::span<const Request> some) {
+    run_rows_together<Real>(context, some, operation, to_task);
+  });
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "gpu/cuda/kernels/codecs.hpp"
+#include "gpu/cuda/kernels/launches.hpp"
 #include "gpu/cuda/kernels/vector.hpp"
 
 namespace gossamer::gpu::cuda {
@@ -150,6 +151,7 @@ __global__ void __launch_bounds__(kTopKThreads)
   __shared__ Counts shared[kTopKThreads];
   const unsigned request = blockIdx.x % count, piece = blockIdx.x / count;
   const TopKRequest r = requests[request];
+  if (r.count == 0) return;  // its threshold is below every value
   const Threshold threshold = thresholds[request];
   const std::size_t first = min(r.length, piece * kTopKPiece + std::size_t{threadIdx.x} * kRun),
                     end = min(r.length, first + kRun);
@@ -170,13 +172,11 @@ __global__ void __launch_bounds__(kTopKThreads)
   }
 }
 
-}  // namespace
-
-void enqueue(StreamContext& context, std::span<const TopKRequest> requests) {
+/// One launch of each kernel.
+void choose(StreamContext& context, std::span<const TopKRequest> requests) {
   std::size_t longest = 0;
   for (const TopKRequest& request : requests)
     longest = request.length > longest ? request.length : longest;
-  if (longest == 0) return;
   const UploadRing::Slot slot = context.uploads().reserve(requests.size_bytes());
   std::memcpy(slot.host, requests.data(), requests.size_bytes());
   context.uploads().send(slot);
@@ -198,6 +198,13 @@ void enqueue(StreamContext& context, std::span<const TopKRequest> requests) {
   launch(scan_kernel, count, kTopKThreads, context.stream(), counts, pieces);
   launch(write_kernel, count * pieces, kTopKThreads, context.stream(), tasks, count, thresholds,
          counts, pieces);
+}
+
+}  // namespace
+
+void enqueue(StreamContext& context, std::span<const TopKRequest> requests) {
+  in_launches(requests, kTopKPiece,
+              [&](std::span<const TopKRequest> some) { choose(context, some); });
 }
 
 }  // namespace gossamer::gpu::cuda
