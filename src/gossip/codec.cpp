@@ -31,7 +31,7 @@ const ParameterSet<FractionOptions>& fraction_parameters() {
 
 std::size_t sent_values(double fraction, std::size_t length) {
   const auto count = static_cast<std::size_t>(std::llround(fraction * static_cast<double>(length)));
-  return std::clamp<std::size_t>(count, 1, length);
+  return std::min(length, std::max<std::size_t>(count, 1));
 }
 
 std::size_t first_number_beyond(const MessagePart& part, std::size_t numbers, float largest) {

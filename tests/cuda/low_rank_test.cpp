@@ -1,5 +1,7 @@
 // Products of the matrices of a row with vectors, and updates of rank 1: a GPU gives the bits of
 // the CPU.
+#include <limits>
+
 #include "tests/cuda/test_util.hpp"
 
 using namespace gossamer;
@@ -45,6 +47,12 @@ struct LowRankTwins {
         theirs(device, normal<Real>(products.on_cpu.size(), 3)),
         next(device, std::vector<Real>(sum_over(matrices, !left, &MatrixShape::direction))) {}
 
+  /// A direction of a row that diverges.
+  void spoil(Real value) {
+    directions.on_cpu[directions.on_cpu.size() / 2] = value;
+    directions.on_gpu.set(directions.on_cpu);
+  }
+
   ProjectRequest<Real> project(bool gpu) {
     return {x.get(gpu),          x.on_cpu.size(),   matrices,  left,
             directions.get(gpu), products.get(gpu), {7, 3, 11}};
@@ -78,6 +86,11 @@ TEST_CASE_TEMPLATE("GPU: products and updates of rank 1 have the bits of the CPU
     for (const bool left : {false, true})
       for (const Real scale : {Real(1), Real(0)})  // 0: random signs
         twins.emplace_back(*gpu_device, matrices, left, scale);
+  for (const bool left : {false, true})
+    for (const Real value : {std::numeric_limits<Real>::infinity(), Real(NAN)}) {
+      twins.emplace_back(*gpu_device, kModels[1], left, Real(1));
+      twins.back().spoil(value);
+    }
   std::vector<ProjectRequest<Real>> projects[2];
   std::vector<AddProductRequest<Real>> adds[2];
   for (const bool gpu : {false, true})

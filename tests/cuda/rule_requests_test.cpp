@@ -33,6 +33,7 @@ TEST_CASE_TEMPLATE("GPU: distances have the bits of the CPU's", Real, float, dou
     std::vector<Twins<Real>> twins;
     for (const std::size_t length : kLengths)
       twins.emplace_back(*gpu_device, length % 5, length);  // no row, too
+    twins.emplace_back(*gpu_device, 25, 70);                // more pairs than a block has threads
     std::vector<std::vector<double>> results, expected;
     std::vector<DistancesRequest<Real>> requests, cpu_requests;
     for (const auto& each : twins) {

@@ -102,6 +102,46 @@ TEST_CASE("GPU: values are added at sound indices, and none if one index is unso
   gpu_device->execute(std::span<const ScatterAddRequest>());
 }
 
+TEST_CASE("GPU: every index of a long list is checked, and every value of it added") {
+  GOSSAMER_GPU(gpu_device);
+  constexpr std::size_t kCount = 1000, kLength = 4000;
+  for (const std::size_t unsound : {kCount, std::size_t{256}, kCount - 1}) {  // kCount: none is
+    CAPTURE(unsound);
+    std::vector<std::uint32_t> places;
+    for (std::uint32_t i = 0; i < kCount; ++i) places.push_back(4 * i + 1);
+    if (unsound < kCount) places[unsound] = places[unsound - 1];
+    const auto added = normal<float>(kCount, 2);
+    const Held<float> chosen(*gpu_device, added), row(*gpu_device, normal<float>(kLength, 1));
+    const Held<std::uint32_t> indices(*gpu_device, places);
+    const FaultWord fault(*gpu_device);
+    const ScatterAddRequest request{chosen.get(), indices.get(), kCount,     row.get(),
+                                    kLength,      fault.word(),  unsound + 1};
+    gpu_device->execute(std::span(&request, 1));
+    gpu_device->finish();
+    auto expected = normal<float>(kLength, 1);
+    for (std::size_t i = 0; unsound == kCount && i < kCount; ++i) expected[places[i]] += added[i];
+    CHECK(fault.tag() == (unsound == kCount ? 0 : unsound + 1));
+    CHECK(same_bits(row.values(), expected));
+  }
+}
+
+TEST_CASE("GPU: the largest values of a row with more pieces than a block has threads") {
+  GOSSAMER_GPU(gpu_device);
+  CpuDevice cpu(1);
+  const auto row = values((std::size_t{1} << 21) + 9000);
+  const std::size_t count = row.size() / 50;
+  const Held<float> held(*gpu_device, row), chosen(*gpu_device, count);
+  const Held<std::uint32_t> indices(*gpu_device, count);
+  const TopKRequest request{held.get(), row.size(), chosen.get(), indices.get(), count};
+  gpu_device->execute(std::span(&request, 1));
+  std::vector<float> expected(count);
+  std::vector<std::uint32_t> expected_indices(count);
+  const TopKRequest on_cpu{row.data(), row.size(), expected.data(), expected_indices.data(), count};
+  cpu.execute(std::span(&on_cpu, 1));
+  CHECK(indices.values() == expected_indices);
+  CHECK(same_bits(chosen.values(), expected));
+}
+
 TEST_CASE("GPU: samples are the CPU's, there and back") {
   GOSSAMER_GPU(gpu_device);
   CpuDevice cpu(1);
@@ -159,15 +199,17 @@ TEST_CASE(
     "GPU: bf16 and int8 are added to what is there, and blocks that are not finite become NaN") {
   GOSSAMER_GPU(gpu_device);
   CpuDevice cpu(1);
-  for (const std::size_t offset : {0, 1})
+  for (const auto& [offset, apart] :
+       {std::pair(std::size_t{0}, false), {1, false}, {0, true}, {1, true}})
     for (const std::size_t length : kRows) {
       CAPTURE(length);
       const Held<float> in(*gpu_device, values(length), offset),
           halves_out(*gpu_device, normal<float>(length, 2), offset),
           bytes_out(*gpu_device, normal<float>(length, 2), offset),
           scales(*gpu_device, int8_blocks(length));
-      const Held<std::uint16_t> halves(*gpu_device, length, offset);
-      const Held<std::int8_t> bytes(*gpu_device, length, offset);
+      // Codes may lie off alignment where values do not, and the reverse.
+      const Held<std::uint16_t> halves(*gpu_device, length, apart ? 1 - offset : offset);
+      const Held<std::int8_t> bytes(*gpu_device, length, apart ? 1 - offset : offset);
       const EncodeBf16Request to_halves{in.get(), halves.get(), length};
       const EncodeInt8Request to_bytes{in.get(), bytes.get(), scales.get(), length};
       const DecodeBf16Request from_halves{halves.get(), halves_out.get(), length, true};

@@ -4,6 +4,19 @@
 using namespace gossamer;
 using namespace gossamer::gpu;
 
+TEST_CASE("GPU: the sketch of a row of which a run has several blocks") {
+  GOSSAMER_GPU(gpu_device);
+  CpuDevice cpu(1);
+  const auto row = normal<float>(1'100'003, 1);
+  const Held<float> held(*gpu_device, row);
+  std::vector<double> sketch(sketch_length(row.size())), expected(sketch.size());
+  const SketchRequest<float> request{held.get(), row.size(), 3, sketch.data()};
+  gpu_device->execute(std::span(&request, 1));
+  const SketchRequest<float> on_cpu{row.data(), row.size(), 3, expected.data()};
+  cpu.execute(std::span(&on_cpu, 1));
+  CHECK(worst_error(sketch, expected) < 1e-12);
+}
+
 TEST_CASE_TEMPLATE("GPU: sketches are the CPU's", Real, float, double) {
   GOSSAMER_GPU_OF(Real, gpu_device);
   BasicCpuDevice<Real> cpu(1);

@@ -38,6 +38,56 @@ std::unique_ptr<Device> device() {
   return std::move(made).value();
 }
 
+/// The results of codecs, of what mixing rules ask for, and of an optimizer with matrices.
+std::vector<double> rows_of_every_kind(Device& device) {
+  std::vector<double> all;
+  const auto keep = [&](const auto& values) {
+    for (const auto value : values) all.push_back(static_cast<double>(value));
+  };
+  constexpr std::size_t kLength = 20'011, kChosen = 700;
+  std::vector<Held<float>> rows;
+  std::vector<const float*> pointers;
+  for (std::uint64_t k = 0; k < 5; ++k) {
+    rows.emplace_back(device, gpu::normal<float>(kLength, 10 + k), k % 2);
+    pointers.push_back(rows.back().get());
+  }
+  const Held<float> out(device, kLength), chosen(device, kChosen),
+      scales(device, gpu::sign_blocks(kLength));
+  const Held<std::uint32_t> indices(device, kChosen), bits(device, gpu::sign_words(kLength));
+  const Held<std::uint16_t> halves(device, kLength, 1);
+  const auto ask = [&](const auto& request) { device.execute(std::span(&request, 1)); };
+
+  ask(gpu::EncodeBf16Request{pointers[0], halves.get(), kLength});
+  ask(gpu::DecodeBf16Request{halves.get(), out.get(), kLength});
+  ask(gpu::EncodeSignsRequest{pointers[1], bits.get(), scales.get(), kLength});
+  ask(gpu::DecodeSignsRequest{bits.get(), scales.get(), out.get(), kLength, true});
+  ask(gpu::TopKRequest{pointers[2], kLength, chosen.get(), indices.get(), kChosen});
+  keep(chosen.values());
+  keep(indices.values());
+  const gpu::FaultWord fault(device);
+  ask(gpu::ScatterAddRequest{chosen.get(), indices.get(), kChosen, out.get(), kLength, fault.word(),
+                             3});
+  const gpu::StratifiedSample sample{kChosen, 5, 6, Purpose::codec, 7};
+  ask(gpu::SampleRequest{pointers[3], kLength, chosen.get(), sample});
+  ask(gpu::AddSampledRequest{chosen.get(), out.get(), kLength, sample});
+  ask(gpu::OrderStatisticsRequest<float>{out.get(), out.get(), pointers, 1, 3, 0.5F, kLength});
+  keep(out.values());
+  std::vector<double> distances(10);
+  ask(gpu::DistancesRequest<float>{pointers, false, kLength, distances.data()});
+  keep(distances);
+
+  const Held<float> momentum(device, std::vector<float>(kLength));
+  const gpu::UpdateJob<float> job{.parameters = rows[0].get(),
+                                  .state = {momentum.get(), nullptr},
+                                  .gradient = pointers[1],
+                                  .length = 140 * 60,
+                                  .rate = 0.1,
+                                  .columns = 60};
+  device.update({.momentum = 0.9, .kind = gpu::UpdateRule::Kind::muon}, std::span(&job, 1));
+  keep(rows[0].values());
+  return all;
+}
+
 /// The results of many operations, as numbers.
 std::vector<double> everything(Device& device) {
   std::vector<double> all;
@@ -68,6 +118,8 @@ std::vector<double> everything(Device& device) {
   keep(coded.values());
   keep(scales.values());
   keep(out.values());
+
+  for (const double value : rows_of_every_kind(device)) all.push_back(value);
 
   const CompiledModel network = compiled(layers_of_every_kind(), kColourImage, 5);
   const Samples samples(kColourImage, 40);

@@ -122,12 +122,12 @@ void sgd_loop(const UpdateConstants<Real>& u, Real* __restrict x, Real* __restri
 /// Adam, and AdamW if the decay is decoupled; c1 and c2 are the corrections of the step:
 ///   g ← ∇f + (adam: d x);  m ← β1 m + (1 − β1) g;  v ← β2 v + (1 − β2) g²
 ///   x ← x − γ (c1 m / (sqrt(c2 v) + ε) + (adamw: d x))
-template <class Real, bool kDecoupled>
+template <class Real, bool kDecoupled, bool kDecay>
 void adam_loop(const UpdateConstants<Real>& u, Real* __restrict x, Real* __restrict m,
                Real* __restrict v, const Real* __restrict gradient, std::size_t length) {
   const UpdateConstants<Real> c = u;  // a copy: no store can change it
   for (std::size_t i = 0; i < length; ++i) {
-    const Real g = kDecoupled ? gradient[i] : gradient[i] + c.weight_decay * x[i];
+    const Real g = kDecoupled || !kDecay ? gradient[i] : gradient[i] + c.weight_decay * x[i];
     m[i] = c.beta1 * m[i] + c.rest1 * g;
     v[i] = c.beta2 * v[i] + c.rest2 * (g * g);
     Real direction = c.correction1 * m[i] / (std::sqrt(c.correction2 * v[i]) + c.epsilon);
@@ -140,9 +140,10 @@ template <class Real>
 void update(const UpdateConstants<Real>& u, Real* x, const StateRows<Real>& state, const Real* g,
             std::size_t length) {
   if (u.kind == UpdateRule::Kind::adam)
-    return adam_loop<Real, false>(u, x, state[0], state[1], g, length);
+    return u.weight_decay != 0 ? adam_loop<Real, false, true>(u, x, state[0], state[1], g, length)
+                               : adam_loop<Real, false, false>(u, x, state[0], state[1], g, length);
   if (u.kind == UpdateRule::Kind::adamw)
-    return adam_loop<Real, true>(u, x, state[0], state[1], g, length);
+    return adam_loop<Real, true, true>(u, x, state[0], state[1], g, length);
   Real* v = state[0];
   const bool decay = u.weight_decay != 0;
   if (u.momentum == 0)

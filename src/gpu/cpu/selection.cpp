@@ -1,6 +1,7 @@
 // The k values of largest magnitude, scattered adds, and stratified samples.
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <bit>
 #include <vector>
 
@@ -131,7 +132,10 @@ void run(const TopKRequest& r) {
 
 void run(const ScatterAddRequest& r) {
   if (!are_sound(r)) {
-    if (r.fault != nullptr && *r.fault == 0) *r.fault = r.tag;
+    std::uint64_t no_fault = 0;  // another thread may read the word
+    if (r.fault != nullptr)
+      std::atomic_ref(*r.fault).compare_exchange_strong(no_fault, r.tag, std::memory_order_release,
+                                                        std::memory_order_relaxed);
     return;
   }
   for (std::size_t i = 0; i < r.count; ++i) r.values[r.indices[i]] += r.chosen[i];
