@@ -71,6 +71,32 @@ TEST_CASE("a relay that dies is replaced by another one, and no frame is lost") 
   CHECK(zero.faults.empty());
 }
 
+TEST_CASE("a relay that has finished goes on while pairs are connected through it") {
+  enum class Ends { pair_leaves, is_stopped, patience };
+  for (const Ends ends : {Ends::pair_leaves, Ends::is_stopped, Ends::patience}) {
+    Walled walled(3, {{0, 2}, {1, 2}});
+    World& world = walled.world;
+    Process& zero = walled.add(0, {{0, 1}});
+    Process& one = walled.add(1, {{0, 1}});
+    Process& relay = walled.add(2, {{0, 1}});
+    world.join();
+    relay.network->leave(0s);
+    REQUIRE(relay.network->relayed_pairs() == 1);
+    check_carries(world, zero, 0, one, 1);
+    const bool leave = ends == Ends::pair_leaves, stop = ends == Ends::is_stopped;
+    world.scheduler.after(0s, [&] {
+      if (stop) relay.network->stop_relaying();
+      if (!leave) return;
+      zero.network->begin_leave();
+      one.network->begin_leave();
+    });
+    relay.network->relay_on(ends == Ends::patience ? gossip::Time(1ms) : gossip::Time(600s));
+    CHECK(relay.network->relayed_pairs() == (leave ? 0 : 1));
+    CHECK(zero.faults.empty());
+    world.leave();
+  }
+}
+
 TEST_CASE("a session outlives a break that only the end which cannot be called can mend") {
   Walled walled(2, {{0, 1}});
   World& world = walled.world;

@@ -80,4 +80,11 @@ void Shutdown::leave(gossip::Time patience) {
         fmt::format("left before these said goodbye: {}", fmt::join(waiting, ", ")));
 }
 
+void Shutdown::relay_on(gossip::Time patience) {
+  RealScheduler& scheduler = state_.scheduler;
+  const auto deadline = scheduler.after(patience, [this] { stop_relaying(); });
+  scheduler.run_io_until([this] { return !relays_ || state_.relay.connected() == 0; });
+  scheduler.cancel(deadline);
+}
+
 }  // namespace gossamer::net

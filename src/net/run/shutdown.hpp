@@ -1,4 +1,5 @@
-// How the run of a process ends: with an error that floods the graph, or by leaving in order.
+// How the run of a process ends: with an error that floods the graph, or by leaving in order, and
+// what it does for others after that.
 #pragma once
 
 #include "net/run/network_state.hpp"
@@ -20,9 +21,13 @@ class Shutdown {
   void begin_leave();
   bool left() const;
   void leave(gossip::Time patience);
+  /// Network::relay_on and stop_relaying.
+  void relay_on(gossip::Time patience);
+  void stop_relaying() { relays_ = false; }
 
  private:
   NetworkState& state_;
+  bool relays_ = true;
 };
 
 }  // namespace gossamer::net

@@ -71,6 +71,24 @@ std::string left_out_text(const std::vector<int>& hosted, gossip::Round left_out
       peers_text(hosted), hosted.size() == 1 ? "was" : "were", left_out, rounds);
 }
 
+void report_refused(const net::NetOptions& options, const net::RefusedConnections& refused,
+                    const std::function<void(const std::string&)>& message) {
+  if (options.key.empty() || refused.keys + refused.handshakes + refused.hellos == 0) return;
+  message(fmt::format(
+      "connections that were refused: {} for their key, {} without a handshake, {} for other "
+      "reasons",
+      refused.keys, refused.handshakes, refused.hellos));
+}
+
+std::string relays_text(const std::vector<int>& hosted, std::size_t pairs) {
+  const bool one = hosted.size() == 1;
+  return fmt::format(
+      "{} {} finished; {} pair{} of other peers {} connected through this process, which goes on "
+      "until they have too (Ctrl-C or SIGTERM ends it)",
+      peers_text(hosted), one ? "has" : "have", pairs, pairs == 1 ? "" : "s",
+      pairs == 1 ? "is" : "are");
+}
+
 std::string joins_resumed_text(const Setup& setup, std::size_t without, gossip::Round round) {
   const topology::Participants& participants = setup.schedule->participants();
   const std::size_t nodes = participants.is_open() ? participants.at(0).peers.size()

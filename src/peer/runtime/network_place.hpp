@@ -2,12 +2,14 @@
 // how its errors read there.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/result.hpp"
+#include "net/network.hpp"
 #include "net/wire/hello.hpp"
 #include "peer/setup/setup.hpp"
 
@@ -38,6 +40,13 @@ Error stopped(const std::vector<int>& hosted, const std::string& by);
 /// What a process says of rounds that its peers left out: the run is not complete.
 std::string left_out_text(const std::vector<int>& hosted, gossip::Round left_out,
                           gossip::Round rounds);
+
+/// A process with keys says that it refused connections, if it did.
+void report_refused(const net::NetOptions& options, const net::RefusedConnections& refused,
+                    const std::function<void(const std::string&)>& message);
+
+/// What a process says that has finished and relays for `pairs` pairs of others.
+std::string relays_text(const std::vector<int>& hosted, std::size_t pairs);
 
 /// What a process says that has no checkpoint of the round from which the others resume; nor have
 /// `without` nodes, with it.

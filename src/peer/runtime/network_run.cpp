@@ -213,7 +213,7 @@ Status NetworkRun::run() {
   if (began) train(start);
   if (host_->error() && !withdrawn_) network_->abort(for_others(*host_->error(), request_.hosted));
   if (!withdrawn_) network_->leave();
-  report_refused();
+  report_refused(setup_.config.net, network_->refused(), request_.message);
   return finish(began);
 }
 
@@ -330,8 +330,8 @@ Status NetworkRun::finish(bool began) {
   for (const net::LinkReport& link : network_->links())
     if (link.lends) end.lending_links->emplace_back(link.here, link.there);
   const Status written = rows ? recorder.end(end, rows->rows()) : Status();
-  on_stop_.reset(), on_leave_.reset();
-  figures_.reset();
+  if (!host_->error() && written.ok()) relay_for_others(end.wall_seconds);
+  on_stop_.reset(), on_leave_.reset(), figures_.reset();
   network_.reset();
   request_.on_end(written.ok() ? host_->error() : written.error(),
                   rows ? rows->rows() : RowViews());
@@ -340,18 +340,18 @@ Status NetworkRun::finish(bool began) {
 
 void NetworkRun::fail(Error error) {
   if (withdrawn_) return;
+  if (phase_ == Phase::over) return network_->stop_relaying();
   host_->fail(std::move(error));
   network_->abort(for_others(*host_->error(), request_.hosted));
 }
 
-void NetworkRun::report_refused() const {
-  if (setup_.config.net.key.empty()) return;
-  const net::RefusedConnections refused = network_->refused();
-  if (refused.keys + refused.handshakes + refused.hellos == 0) return;
-  request_.message(fmt::format(
-      "connections that were refused: {} for their key, {} without a handshake, {} for other "
-      "reasons",
-      refused.keys, refused.handshakes, refused.hellos));
+/// Peers that are connected through this process may have rounds left. Two that never end keep it
+/// for as long again as its own run took, or for net.row_timeout.
+void NetworkRun::relay_for_others(double seconds) {
+  if (network_->relayed_pairs() == 0) return;
+  request_.message(relays_text(request_.hosted, network_->relayed_pairs()));
+  phase_ = Phase::over;
+  network_->relay_on(gossip::from_seconds(std::max(seconds, setup_.config.net.row_timeout)));
 }
 
 void NetworkRun::on_signal(int signal) {
@@ -363,7 +363,7 @@ void NetworkRun::on_signal(int signal) {
 /// The peer goes on until the round from which on the others know that it takes no part.
 void NetworkRun::leave_for_good() {
   const int peer = request_.hosted.front();
-  if (phase_ != Phase::begun) {
+  if (phase_ < Phase::begun) {
     phase_ = Phase::before_and_leaves;
     return request_.message(fmt::format("peer {} leaves once it has begun", peer));
   }
@@ -377,7 +377,7 @@ void NetworkRun::leave_for_good() {
 /// Closes the connections without a word where the others continue after a loss; else they are
 /// notified.
 void NetworkRun::withdraw(Error error) {
-  if (!setup_.tolerates_peer_loss()) return fail(std::move(error));
+  if (phase_ == Phase::over || !setup_.tolerates_peer_loss()) return fail(std::move(error));
   withdrawn_ = true;
   host_->fail(std::move(error));
 }

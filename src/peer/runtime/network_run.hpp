@@ -81,7 +81,8 @@ class NetworkRun {
   using Pairs = std::vector<std::pair<int, int>>;
   enum class Start { at_agreed_round, by_joining };
   /// Whether its peers train, or join a network that does; and if leave_for_good() came before.
-  enum class Phase { before, before_and_leaves, begun };
+  /// `over`: its run has ended, and it relays for others.
+  enum class Phase { before, before_and_leaves, begun, over };
 
   HostRequest host_request();
   Staging::Hooks staging_hooks();
@@ -102,7 +103,7 @@ class NetworkRun {
   void on_signal(int signal);
   void leave_for_good();
   void withdraw(Error error);
-  void report_refused() const;
+  void relay_for_others(double seconds);
   Pairs connected(Pairs pairs) const;
   bool was_never_whole() const;
 
