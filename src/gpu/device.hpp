@@ -6,9 +6,10 @@
 // into pieces.
 //
 // Order. The operations that one thread asks for take effect in that order. A call may return
-// before its operation is done; finish() waits for all of them, and is needed before another thread
-// uses the results. Results that go to host memory (downloads, sketches, distances) are complete
-// when the call returns; fault words are set by finish() at the latest.
+// before its operation is done; finish() waits for all of them. Before another thread uses the
+// results, this one calls finish(), or that one wait() with this one's mark(). Results that go to
+// host memory (downloads, sketches, distances) are complete when the call returns; fault words are
+// set by finish() at the latest.
 //
 // Memory. All pointers in requests are device memory, from Memory::allocate() or, where
 // host_accessible(), from anywhere. A pointer to host memory is marked as such. A request is served

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <memory>
 
 #include "base/result.hpp"
 
@@ -64,6 +65,15 @@ class Memory {
   virtual void begin_upload(void* device, const void* host, std::size_t bytes, CopyDone done) = 0;
   virtual void begin_download(void* host, const void* device, std::size_t bytes, CopyDone done) = 0;
 
+  /// From now on, operations of the calling thread give way to those of other threads where the
+  /// device cannot do both. At the thread's first call.
+  virtual void give_way() {}
+  /// A point in the calling thread's operations, for wait(): after all that it has asked for. Null:
+  /// they are done.
+  virtual std::shared_ptr<const void> mark() { return nullptr; }
+  /// The calling thread's later operations begin when those before `mark`, which is another
+  /// thread's, are done. The host does not wait.
+  virtual void wait(const std::shared_ptr<const void>& /*mark*/) {}
   /// Waits until every operation that the calling thread has asked for is done.
   virtual void finish() = 0;
 };

@@ -7,10 +7,9 @@ namespace gossamer::gpu::cuda {
 Result<BlasFunctions> load_blas() {
   if (!emulation::settings().blas_installed)
     return Error{ErrorKind::invalid, "no cuBLAS (a setting of the emulation)"};
-  return BlasFunctions{"emulated cuBLAS",  cublasCreate_v2,           cublasDestroy_v2,
-                       cublasSetStream_v2, cublasSetWorkspace_v2,     cublasSgemm_v2,
-                       cublasDgemm_v2,     cublasSgemmStridedBatched, cublasDgemmStridedBatched,
-                       cublasSgemmBatched, cublasDgemmBatched};
+  return BlasFunctions{"emulated cuBLAS",          cublasCreate_v2,       cublasDestroy_v2,
+                       cublasSetStream_v2,         cublasSetWorkspace_v2, cublasGemmEx,
+                       cublasGemmStridedBatchedEx, cublasGemmBatchedEx};
 }
 
 }  // namespace gossamer::gpu::cuda

@@ -13,6 +13,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 namespace gossamer::emulation {
 
@@ -75,6 +76,9 @@ struct Holdings {
   bool operator==(const Holdings&) const = default;
 };
 Holdings holdings();
+
+/// The priorities of the streams that exist now, in the order in which they were made.
+std::vector<int> priorities();
 
 /// The GPU that holds the memory; −1: none.
 int gpu_of(const void* memory);

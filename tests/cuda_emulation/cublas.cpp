@@ -1,6 +1,11 @@
 #include "cublas_v2.h"
 
 #include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <type_traits>
 #include <vector>
 
 #include "memory.hpp"
@@ -21,12 +26,29 @@ struct Shape {
   int m, n, k;
   Real alpha, beta;
   int a_stride, b_stride, c_stride;
+  cublasComputeType_t compute;
 
   bool valid() const {
     return m >= 0 && n >= 0 && k >= 0 && a_stride >= std::max(1, a_transposed ? k : m) &&
            b_stride >= std::max(1, b_transposed ? n : k) && c_stride >= std::max(1, m);
   }
 };
+
+/// The factor as a GPU multiplies it: rounded to so many bits of the mantissa.
+template <class Real>
+Real rounded(Real factor, cublasComputeType_t compute) {
+  if constexpr (std::is_same_v<Real, float>) {
+    const int dropped = compute == CUBLAS_COMPUTE_32F_FAST_TF32   ? 13
+                        : compute == CUBLAS_COMPUTE_32F_FAST_16BF ? 16
+                                                                  : 0;
+    if (dropped == 0 || !std::isfinite(factor)) return factor;
+    const std::uint32_t half = std::uint32_t{1} << (dropped - 1);
+    const std::uint32_t bits = std::bit_cast<std::uint32_t>(factor) + half;
+    return std::bit_cast<float>(bits >> dropped << dropped);
+  } else {
+    return factor;
+  }
+}
 
 /// C ← alpha op(A) op(B) + beta C; with beta = 0, C is not read. Sums in ascending k, in Real.
 template <class Real>
@@ -39,10 +61,12 @@ void product(const Shape<Real>& s, const Real* a, const Real* b, Real* c) {
   for (int j = 0; j < s.n; ++j) {
     std::fill(sum.begin(), sum.end(), Real(0));
     for (int l = 0; l < s.k; ++l) {
-      const Real factor = b[s.b_transposed ? at(j, l, s.b_stride) : at(l, j, s.b_stride)];
+      const Real factor =
+          rounded(b[s.b_transposed ? at(j, l, s.b_stride) : at(l, j, s.b_stride)], s.compute);
       const Real* column = a + (s.a_transposed ? at(l, 0, s.a_stride) : at(0, l, s.a_stride));
       const std::size_t step = s.a_transposed ? static_cast<std::size_t>(s.a_stride) : 1;
-      for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += column[i * step] * factor;
+      for (std::size_t i = 0; i < sum.size(); ++i)
+        sum[i] += rounded(column[i * step], s.compute) * factor;
     }
     for (int i = 0; i < s.m; ++i) {
       Real& out = c[at(i, j, s.c_stride)];
@@ -100,10 +124,6 @@ cublasStatus_t cublasSetWorkspace_v2(cublasHandle_t, void* workspace, std::size_
   const bool good = bytes == 0 || arena().holds(workspace, bytes);
   return good ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE;
 }
-cublasStatus_t cublasSetMathMode(cublasHandle_t, cublasMath_t) { return CUBLAS_STATUS_SUCCESS; }
-cublasStatus_t cublasSetAtomicsMode(cublasHandle_t, cublasAtomicsMode_t) {
-  return CUBLAS_STATUS_SUCCESS;
-}
 
 const char* cublasGetStatusName(cublasStatus_t status) {
   switch (status) {
@@ -120,60 +140,93 @@ const char* cublasGetStatusName(cublasStatus_t status) {
 }
 const char* cublasGetStatusString(cublasStatus_t status) { return cublasGetStatusName(status); }
 
-#define GOSSAMER_PRODUCTS(Letter, Real)                                                            \
-  cublasStatus_t cublas##Letter##gemm_v2(                                                          \
-      cublasHandle_t handle, cublasOperation_t a_operation, cublasOperation_t b_operation, int m,  \
-      int n, int k, const Real* alpha, const Real* a, int a_stride, const Real* b, int b_stride,   \
-      const Real* beta, Real* c, int c_stride) {                                                   \
-    const Shape<Real> shape{a_operation != CUBLAS_OP_N,                                            \
-                            b_operation != CUBLAS_OP_N,                                            \
-                            m,                                                                     \
-                            n,                                                                     \
-                            k,                                                                     \
-                            *alpha,                                                                \
-                            *beta,                                                                 \
-                            a_stride,                                                              \
-                            b_stride,                                                              \
-                            c_stride};                                                             \
-    return ask(handle, shape, 1, [=](std::size_t) { return Operands<Real>{a, b, c}; });            \
-  }                                                                                                \
-  cublasStatus_t cublas##Letter##gemmStridedBatched(                                               \
-      cublasHandle_t handle, cublasOperation_t a_operation, cublasOperation_t b_operation, int m,  \
-      int n, int k, const Real* alpha, const Real* a, int a_stride, long long a_distance,          \
-      const Real* b, int b_stride, long long b_distance, const Real* beta, Real* c, int c_stride,  \
-      long long c_distance, int batch) {                                                           \
-    const Shape<Real> shape{a_operation != CUBLAS_OP_N,                                            \
-                            b_operation != CUBLAS_OP_N,                                            \
-                            m,                                                                     \
-                            n,                                                                     \
-                            k,                                                                     \
-                            *alpha,                                                                \
-                            *beta,                                                                 \
-                            a_stride,                                                              \
-                            b_stride,                                                              \
-                            c_stride};                                                             \
-    return ask(handle, shape, batch, [=](std::size_t i) {                                          \
-      const auto place = static_cast<long long>(i);                                                \
-      return Operands<Real>{a + place * a_distance, b + place * b_distance,                        \
-                            c + place * c_distance};                                               \
-    });                                                                                            \
-  }                                                                                                \
-  cublasStatus_t cublas##Letter##gemmBatched(                                                      \
-      cublasHandle_t handle, cublasOperation_t a_operation, cublasOperation_t b_operation, int m,  \
-      int n, int k, const Real* alpha, const Real* const a[], int a_stride, const Real* const b[], \
-      int b_stride, const Real* beta, Real* const c[], int c_stride, int batch) {                  \
-    const Shape<Real> shape{a_operation != CUBLAS_OP_N,                                            \
-                            b_operation != CUBLAS_OP_N,                                            \
-                            m,                                                                     \
-                            n,                                                                     \
-                            k,                                                                     \
-                            *alpha,                                                                \
-                            *beta,                                                                 \
-                            a_stride,                                                              \
-                            b_stride,                                                              \
-                            c_stride};                                                             \
-    return ask(handle, shape, batch,                                                               \
-               [=](std::size_t i) { return Operands<Real>{a[i], b[i], c[i]}; });                   \
-  }
-GOSSAMER_PRODUCTS(S, float)
-GOSSAMER_PRODUCTS(D, double)
+namespace {
+
+/// What products of one call have in common.
+struct Call {
+  cublasHandle_t handle;
+  cublasOperation_t a_operation, b_operation;
+  int m, n, k;
+  const void *alpha, *beta;
+  int a_stride, b_stride, c_stride, batch;
+  cublasComputeType_t compute;
+};
+
+template <class Real>
+cublasStatus_t ask_in(const Call& call, auto operands) {
+  const Shape<Real> shape{call.a_operation != CUBLAS_OP_N,
+                          call.b_operation != CUBLAS_OP_N,
+                          call.m,
+                          call.n,
+                          call.k,
+                          *static_cast<const Real*>(call.alpha),
+                          *static_cast<const Real*>(call.beta),
+                          call.a_stride,
+                          call.b_stride,
+                          call.c_stride,
+                          call.compute};
+  return ask(call.handle, shape, call.batch, [operands](std::size_t i) {
+    const auto [a, b, c] = operands(i, sizeof(Real));
+    return Operands<Real>{static_cast<const Real*>(a), static_cast<const Real*>(b),
+                          static_cast<Real*>(c)};
+  });
+}
+
+/// `operands(i, bytes)` gives A, B and C of product i, of values of so many bytes.
+cublasStatus_t ask_with_types(const Call& call, std::array<cudaDataType, 3> types, auto operands) {
+  const bool alike = types[0] == types[1] && types[1] == types[2];
+  const bool single = call.compute != CUBLAS_COMPUTE_64F;
+  if (!alike || types[0] != (single ? CUDA_R_32F : CUDA_R_64F)) return CUBLAS_STATUS_NOT_SUPPORTED;
+  return single ? ask_in<float>(call, operands) : ask_in<double>(call, operands);
+}
+
+struct Matrices {
+  const void *a, *b;
+  void* c;
+};
+
+}  // namespace
+
+cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t a_operation,
+                            cublasOperation_t b_operation, int m, int n, int k, const void* alpha,
+                            const void* a, cudaDataType a_type, int a_stride, const void* b,
+                            cudaDataType b_type, int b_stride, const void* beta, void* c,
+                            cudaDataType c_type, int c_stride, cublasComputeType_t compute,
+                            cublasGemmAlgo_t) {
+  return ask_with_types({handle, a_operation, b_operation, m, n, k, alpha, beta, a_stride, b_stride,
+                         c_stride, 1, compute},
+                        {a_type, b_type, c_type},
+                        [=](std::size_t, std::size_t) { return Matrices{a, b, c}; });
+}
+
+cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t handle, cublasOperation_t a_operation,
+                                          cublasOperation_t b_operation, int m, int n, int k,
+                                          const void* alpha, const void* a, cudaDataType a_type,
+                                          int a_stride, long long a_distance, const void* b,
+                                          cudaDataType b_type, int b_stride, long long b_distance,
+                                          const void* beta, void* c, cudaDataType c_type,
+                                          int c_stride, long long c_distance, int batch,
+                                          cublasComputeType_t compute, cublasGemmAlgo_t) {
+  return ask_with_types({handle, a_operation, b_operation, m, n, k, alpha, beta, a_stride, b_stride,
+                         c_stride, batch, compute},
+                        {a_type, b_type, c_type}, [=](std::size_t i, std::size_t bytes) {
+                          const auto step =
+                              static_cast<long long>(i) * static_cast<long long>(bytes);
+                          return Matrices{static_cast<const char*>(a) + step * a_distance,
+                                          static_cast<const char*>(b) + step * b_distance,
+                                          static_cast<char*>(c) + step * c_distance};
+                        });
+}
+
+cublasStatus_t cublasGemmBatchedEx(cublasHandle_t handle, cublasOperation_t a_operation,
+                                   cublasOperation_t b_operation, int m, int n, int k,
+                                   const void* alpha, const void* const a[], cudaDataType a_type,
+                                   int a_stride, const void* const b[], cudaDataType b_type,
+                                   int b_stride, const void* beta, void* const c[],
+                                   cudaDataType c_type, int c_stride, int batch,
+                                   cublasComputeType_t compute, cublasGemmAlgo_t) {
+  return ask_with_types({handle, a_operation, b_operation, m, n, k, alpha, beta, a_stride, b_stride,
+                         c_stride, batch, compute},
+                        {a_type, b_type, c_type},
+                        [=](std::size_t i, std::size_t) { return Matrices{a[i], b[i], c[i]}; });
+}

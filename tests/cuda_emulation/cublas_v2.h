@@ -15,13 +15,14 @@ enum cublasStatus_t {
   CUBLAS_STATUS_NOT_SUPPORTED = 15,
 };
 enum cublasOperation_t { CUBLAS_OP_N = 0, CUBLAS_OP_T = 1, CUBLAS_OP_C = 2 };
-enum cublasMath_t {
-  CUBLAS_DEFAULT_MATH = 0,
-  CUBLAS_PEDANTIC_MATH = 2,
-  CUBLAS_TF32_TENSOR_OP_MATH = 3,
-  CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION = 16
+enum cudaDataType { CUDA_R_32F = 0, CUDA_R_64F = 1 };
+enum cublasComputeType_t {
+  CUBLAS_COMPUTE_32F = 68,
+  CUBLAS_COMPUTE_64F = 70,
+  CUBLAS_COMPUTE_32F_FAST_16BF = 75,
+  CUBLAS_COMPUTE_32F_FAST_TF32 = 77,
 };
-enum cublasAtomicsMode_t { CUBLAS_ATOMICS_NOT_ALLOWED = 0, CUBLAS_ATOMICS_ALLOWED = 1 };
+enum cublasGemmAlgo_t { CUBLAS_GEMM_DEFAULT = -1 };
 enum cublasPointerMode_t { CUBLAS_POINTER_MODE_HOST = 0, CUBLAS_POINTER_MODE_DEVICE = 1 };
 using cublasHandle_t = struct cublasContext*;
 
@@ -30,33 +31,33 @@ using cublasHandle_t = struct cublasContext*;
 #define cublasSetStream cublasSetStream_v2
 #define cublasSetWorkspace cublasSetWorkspace_v2
 #define cublasGetVersion cublasGetVersion_v2
-#define cublasSgemm cublasSgemm_v2
-#define cublasDgemm cublasDgemm_v2
 
 cublasStatus_t cublasCreate_v2(cublasHandle_t* handle);
 cublasStatus_t cublasDestroy_v2(cublasHandle_t handle);
 cublasStatus_t cublasGetVersion_v2(cublasHandle_t handle, int* version);
 cublasStatus_t cublasSetStream_v2(cublasHandle_t handle, cudaStream_t stream);
 cublasStatus_t cublasSetWorkspace_v2(cublasHandle_t handle, void* workspace, std::size_t bytes);
-cublasStatus_t cublasSetMathMode(cublasHandle_t handle, cublasMath_t mode);
-cublasStatus_t cublasSetAtomicsMode(cublasHandle_t handle, cublasAtomicsMode_t mode);
 const char* cublasGetStatusName(cublasStatus_t status);
 const char* cublasGetStatusString(cublasStatus_t status);
 
-#define GOSSAMER_PRODUCTS(Letter, Real)                                                            \
-  cublasStatus_t cublas##Letter##gemm_v2(                                                          \
-      cublasHandle_t handle, cublasOperation_t a_operation, cublasOperation_t b_operation, int m,  \
-      int n, int k, const Real* alpha, const Real* a, int a_stride, const Real* b, int b_stride,   \
-      const Real* beta, Real* c, int c_stride);                                                    \
-  cublasStatus_t cublas##Letter##gemmStridedBatched(                                               \
-      cublasHandle_t handle, cublasOperation_t a_operation, cublasOperation_t b_operation, int m,  \
-      int n, int k, const Real* alpha, const Real* a, int a_stride, long long a_distance,          \
-      const Real* b, int b_stride, long long b_distance, const Real* beta, Real* c, int c_stride,  \
-      long long c_distance, int batch);                                                            \
-  cublasStatus_t cublas##Letter##gemmBatched(                                                      \
-      cublasHandle_t handle, cublasOperation_t a_operation, cublasOperation_t b_operation, int m,  \
-      int n, int k, const Real* alpha, const Real* const a[], int a_stride, const Real* const b[], \
-      int b_stride, const Real* beta, Real* const c[], int c_stride, int batch);
-GOSSAMER_PRODUCTS(S, float)
-GOSSAMER_PRODUCTS(D, double)
-#undef GOSSAMER_PRODUCTS
+cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t a_operation,
+                            cublasOperation_t b_operation, int m, int n, int k, const void* alpha,
+                            const void* a, cudaDataType a_type, int a_stride, const void* b,
+                            cudaDataType b_type, int b_stride, const void* beta, void* c,
+                            cudaDataType c_type, int c_stride, cublasComputeType_t compute,
+                            cublasGemmAlgo_t algorithm);
+cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t handle, cublasOperation_t a_operation,
+                                          cublasOperation_t b_operation, int m, int n, int k,
+                                          const void* alpha, const void* a, cudaDataType a_type,
+                                          int a_stride, long long a_distance, const void* b,
+                                          cudaDataType b_type, int b_stride, long long b_distance,
+                                          const void* beta, void* c, cudaDataType c_type,
+                                          int c_stride, long long c_distance, int batch,
+                                          cublasComputeType_t compute, cublasGemmAlgo_t algorithm);
+cublasStatus_t cublasGemmBatchedEx(cublasHandle_t handle, cublasOperation_t a_operation,
+                                   cublasOperation_t b_operation, int m, int n, int k,
+                                   const void* alpha, const void* const a[], cudaDataType a_type,
+                                   int a_stride, const void* const b[], cudaDataType b_type,
+                                   int b_stride, const void* beta, void* const c[],
+                                   cudaDataType c_type, int c_stride, int batch,
+                                   cublasComputeType_t compute, cublasGemmAlgo_t algorithm);

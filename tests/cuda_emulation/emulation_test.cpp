@@ -379,13 +379,17 @@ TEST_CASE_TEMPLATE("emulation: products in every transposition", Real, float, do
         const int a_stride = a_transposed ? k : m, b_stride = b_transposed ? n : k;
         const Real alpha = 3;
         if constexpr (sizeof(Real) == 4)
-          CHECK(cublasSgemmBatched(handle, a_op, b_op, m, n, k, &alpha, a_places.get(), a_stride,
-                                   b_places.get(), b_stride, &beta, c_places.get(), m,
-                                   1) == CUBLAS_STATUS_SUCCESS);
+          CHECK(cublasGemmBatchedEx(
+                    handle, a_op, b_op, m, n, k, &alpha,
+                    reinterpret_cast<const void* const*>(a_places.get()), CUDA_R_32F, a_stride,
+                    reinterpret_cast<const void* const*>(b_places.get()), CUDA_R_32F, b_stride,
+                    &beta, reinterpret_cast<void* const*>(c_places.get()), CUDA_R_32F, m, 1,
+                    CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT) == CUBLAS_STATUS_SUCCESS);
         else
-          CHECK(cublasDgemmStridedBatched(handle, a_op, b_op, m, n, k, &alpha, gpu_a.get(),
-                                          a_stride, 0, gpu_b.get(), b_stride, 0, &beta, gpu_c.get(),
-                                          m, 0, 1) == CUBLAS_STATUS_SUCCESS);
+          CHECK(cublasGemmStridedBatchedEx(
+                    handle, a_op, b_op, m, n, k, &alpha, gpu_a.get(), CUDA_R_64F, a_stride, 0,
+                    gpu_b.get(), CUDA_R_64F, b_stride, 0, &beta, gpu_c.get(), CUDA_R_64F, m, 0, 1,
+                    CUBLAS_COMPUTE_64F, CUBLAS_GEMM_DEFAULT) == CUBLAS_STATUS_SUCCESS);
         CHECK(gpu_c.values() == expected);
       }
   CHECK(cublasDestroy(handle) == CUBLAS_STATUS_SUCCESS);

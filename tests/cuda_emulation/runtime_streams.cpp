@@ -1,4 +1,5 @@
 // Streams, events and graphs of the emulated runtime.
+#include <algorithm>
 #include <atomic>
 
 #include "memory.hpp"
@@ -7,6 +8,8 @@
 using namespace gossamer::emulation;
 
 namespace {
+
+constexpr int kLeastPriority = 0, kGreatestPriority = -5;  // as on GPUs
 
 std::atomic<std::size_t> events = 0, graphs = 0;
 
@@ -26,19 +29,19 @@ cudaError_t cudaDeviceSynchronize() {
   return cudaSuccess;
 }
 
-cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
-  GOSSAMER_BEGIN(engine().begin("cudaStreamCreateWithFlags"));
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
+  return cudaStreamCreateWithPriority(stream, flags, kLeastPriority);
+}
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned, int priority) {
+  GOSSAMER_BEGIN(engine().begin("cudaStreamCreateWithPriority"));
   int gpu = 0;
   GOSSAMER_BEGIN(cudaGetDevice(&gpu));
-  *stream = engine().make_stream(gpu);
+  *stream = engine().make_stream(gpu, std::clamp(priority, kGreatestPriority, kLeastPriority));
   return cudaSuccess;
 }
-cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int) {
-  return cudaStreamCreateWithFlags(stream, flags);
-}
 cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
-  *least = 0;
-  *greatest = -5;
+  *least = kLeastPriority;
+  *greatest = kGreatestPriority;
   return cudaSuccess;
 }
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {

@@ -92,10 +92,11 @@ cudaError_t Engine::begin(const char* name) {
   return remember(error);
 }
 
-cudaStream_t Engine::make_stream(int gpu) {
+cudaStream_t Engine::make_stream(int gpu, int priority) {
   const std::lock_guard lock(mutex_);
   streams_.push_back(std::make_unique<CUstream_st>());
   streams_.back()->gpu = gpu;
+  streams_.back()->priority = priority;
   return streams_.back().get();
 }
 
@@ -290,8 +291,16 @@ std::size_t Engine::streams() {
   return streams_.size() - 1;
 }
 
+std::vector<int> Engine::priorities() {
+  const std::lock_guard lock(mutex_);
+  std::vector<int> priorities;
+  for (std::size_t k = 1; k < streams_.size(); ++k) priorities.push_back(streams_[k]->priority);
+  return priorities;
+}
+
 void set(const Settings& settings) { engine().set(settings); }
 Settings settings() { return engine().settings(); }
+std::vector<int> priorities() { return engine().priorities(); }
 void fail(const char* name, int error, int skip) { engine().fail(name, error, skip); }
 void lose_gpus(const char* name, int skip) { engine().lose_gpus(name, skip); }
 Counts counts() { return engine().counts(); }

@@ -48,6 +48,7 @@ struct Capture {
 
 struct CUstream_st {
   int gpu = 0;
+  int priority = 0;
   std::optional<gossamer::emulation::Capture> capture;
   std::deque<gossamer::emulation::Item> queue;
   bool busy = false;  ///< one of its items is running
@@ -82,7 +83,7 @@ class Engine {
   /// error of a call from a host function. Sets the thread's last error.
   cudaError_t begin(const char* name);
 
-  cudaStream_t make_stream(int gpu);
+  cudaStream_t make_stream(int gpu, int priority);
   /// Waits for the stream's work.
   void destroy(cudaStream_t stream);
   bool knows(cudaStream_t stream);
@@ -110,6 +111,7 @@ class Engine {
   void count_kernel(int gpu);
   Counts counts();
   std::size_t streams();
+  std::vector<int> priorities();
 
  private:
   void run(const Item& item);

@@ -39,10 +39,17 @@ Discovery discover_gpus();
 /// memory.
 Discovery discover_gpus_with_memory();
 
+/// What factors of a float32 product are rounded to before they are multiplied, if the GPU has
+/// units for it. Sums are in float32.
+enum class MatmulPrecision { float32, tf32, bf16 };
+
 struct Options {
   /// CUDA's numbers of the GPUs, different and ascending. A GPU's place in this list is its index
   /// in the device (Memory::gpu_of).
   std::vector<int> gpus = {0};
+  /// Of cuBLAS's products: of dense layers, but for those with few outputs, and of Muon. The other
+  /// kernels compute in float32.
+  MatmulPrecision matmul_precision = MatmulPrecision::float32;
 };
 
 /// A device of these GPUs. Errors (invalid): the discovery's problem, a GPU that does not exist, or

@@ -27,6 +27,18 @@ std::string gpu_text(const GpuInfo& gpu) {
   return fmt::format("{}, {:.1f} GiB", gpu.name, static_cast<double>(gpu.memory_total) / kGibibyte);
 }
 
+const char* precision_text(MatmulPrecision precision) {
+  switch (precision) {
+    case MatmulPrecision::float32: break;
+    case MatmulPrecision::tf32: return ", matrix products in tf32";
+    case MatmulPrecision::bf16: return ", matrix products in bf16";
+  }
+  return "";
+}
+
+/// A mark: by GPU index.
+using Events = std::vector<Event>;
+
 /// Visitor of one request's memory: which GPU serves it, and which others own memory that it
 /// touches.
 template <class OnOther>
@@ -65,9 +77,10 @@ constexpr bool on_one_gpu() {
 }  // namespace
 
 template <class Real>
-CudaDevice<Real>::CudaDevice(const std::vector<GpuInfo>& gpus, BlasFunctions blas)
-    : blas_(std::move(blas)) {
-  for (const GpuInfo& gpu : gpus) gpus_.push_back(std::make_unique<Gpu>(gpu, blas_));
+CudaDevice<Real>::CudaDevice(const std::vector<GpuInfo>& gpus, BlasFunctions blas,
+                             MatmulPrecision precision)
+    : blas_(std::move(blas)), precision_(precision) {
+  for (const GpuInfo& gpu : gpus) gpus_.push_back(std::make_unique<Gpu>(gpu, blas_, precision));
   for (const auto& gpu : gpus_)
     for (const auto& other : gpus_)
       if (gpu != other) gpu->enable_access_to(*other);
@@ -250,6 +263,32 @@ void CudaDevice<Real>::begin_download(void* host, const void* device, std::size_
 }
 
 template <class Real>
+void CudaDevice<Real>::give_way() {
+  for (std::size_t index = 0; index < gpus_.size(); ++index)
+    on(index, [&] { gpus_[index]->give_way(); });
+}
+
+template <class Real>
+std::shared_ptr<const void> CudaDevice<Real>::mark() {
+  auto events = std::make_shared<Events>();
+  for (std::size_t index = 0; index < gpus_.size(); ++index)
+    on(index, [&] {
+      const StreamContext& mine = gpus_[index]->stream_context();
+      events->push_back(make_event());
+      GOSSAMER_CUDA(cudaEventRecord, events->back().get(), mine.stream());
+    });
+  return events;
+}
+
+template <class Real>
+void CudaDevice<Real>::wait(const std::shared_ptr<const void>& mark) {
+  if (mark == nullptr) return;
+  const Events& events = *static_cast<const Events*>(mark.get());
+  for (std::size_t index = 0; index < gpus_.size(); ++index)
+    on(index, [&] { gpus_[index]->wait_for(events[index].get()); });
+}
+
+template <class Real>
 void CudaDevice<Real>::finish() {
   for (std::size_t index = 0; index < gpus_.size(); ++index)
     on(index, [&] { gpus_[index]->stream_context().finish(); });
@@ -263,12 +302,12 @@ std::string CudaDevice<Real>::description() const {
     numbers.push_back(gpu->info().index);
     texts.push_back(gpu_text(gpu->info()));
   }
-  const std::string names = gpu_names(numbers);
-  if (texts.size() == 1) return fmt::format("{}, {}", names, texts[0]);
   const bool alike =
       std::ranges::all_of(texts, [&](const std::string& text) { return text == texts[0]; });
-  return alike ? fmt::format("{}, {} × {}", names, texts.size(), texts[0])
-               : fmt::format("{}, {}", names, fmt::join(texts, " + "));
+  return fmt::format("{}, {}{}{}", gpu_names(numbers),
+                     alike && texts.size() > 1 ? fmt::format("{} × ", texts.size()) : "",
+                     alike ? texts[0] : fmt::format("{}", fmt::join(texts, " + ")),
+                     precision_text(precision_));
 }
 
 template <class Real>
@@ -283,7 +322,7 @@ Result<std::unique_ptr<BasicDevice<Real>>> make_cuda_device(const Options& optio
   GOSSAMER_TRY(BlasFunctions blas, load_blas());
   try {
     return std::unique_ptr<BasicDevice<Real>>(
-        std::make_unique<CudaDevice<Real>>(gpus, std::move(blas)));
+        std::make_unique<CudaDevice<Real>>(gpus, std::move(blas), options.matmul_precision));
   } catch (const std::exception& error) {
     return invalid_error(
         fmt::format("{} cannot be used: {}", gpu_names(options.gpus), error.what()));

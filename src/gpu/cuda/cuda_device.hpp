@@ -24,7 +24,7 @@ template <class Real>
 class CudaDevice final : public BasicDevice<Real> {
  public:
   /// The GPUs must exist, be usable, and reach each other (Discovery). Throws as above.
-  CudaDevice(const std::vector<GpuInfo>& gpus, BlasFunctions blas);
+  CudaDevice(const std::vector<GpuInfo>& gpus, BlasFunctions blas, MatmulPrecision precision);
 
   int gpu_count() const override { return static_cast<int>(gpus_.size()); }
   int gpu_of(const void* memory) const override { return static_cast<int>(index_of(memory)); }
@@ -38,6 +38,9 @@ class CudaDevice final : public BasicDevice<Real> {
   void download(void* host, const void* device, std::size_t bytes) override;
   void begin_upload(void* device, const void* host, std::size_t bytes, CopyDone done) override;
   void begin_download(void* host, const void* device, std::size_t bytes, CopyDone done) override;
+  void give_way() override;
+  std::shared_ptr<const void> mark() override;
+  void wait(const std::shared_ptr<const void>& mark) override;
   void finish() override;
 
   void execute(const BasicRequests<Real>& requests) override;
@@ -72,6 +75,7 @@ class CudaDevice final : public BasicDevice<Real> {
   void serve_each(std::span<const Request> requests, Serve serve);
 
   BlasFunctions blas_;
+  MatmulPrecision precision_;
   std::vector<std::unique_ptr<Gpu>> gpus_;
   AddressMap addresses_;  // empty if there is one GPU
 };

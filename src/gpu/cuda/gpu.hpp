@@ -21,7 +21,7 @@ namespace gossamer::gpu::cuda {
 class Gpu {
  public:
   /// The GPU must exist and be usable (Discovery); `blas` outlives it. Throws as above.
-  Gpu(GpuInfo info, const BlasFunctions& blas);
+  Gpu(GpuInfo info, const BlasFunctions& blas, MatmulPrecision precision);
   ~Gpu();
   Gpu(const Gpu&) = delete;
   Gpu& operator=(const Gpu&) = delete;
@@ -29,6 +29,8 @@ class Gpu {
   const GpuInfo& info() const { return info_; }
   /// The calling thread's context, with this GPU current.
   StreamContext& stream_context();
+  /// As Device::give_way(). Before the thread has a context.
+  void give_way();
   /// Largest workspace of one stream's training, in bytes.
   std::size_t most_workspace() const;
 
@@ -55,6 +57,7 @@ class Gpu {
 
   GpuInfo info_;
   const BlasFunctions& blas_;
+  MatmulPrecision precision_;
   std::mutex capturing_;  // StreamContext::capturing
   std::mutex mutex_;      // guards contexts_
   std::map<std::thread::id, std::unique_ptr<StreamContext>> contexts_;

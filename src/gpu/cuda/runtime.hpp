@@ -38,10 +38,16 @@ using Event = Owned<cudaEvent_t, cudaEventDestroy>;
 using Graph = Owned<cudaGraph_t, cudaGraphDestroy>;
 using GraphExecutable = Owned<cudaGraphExec_t, cudaGraphExecDestroy>;
 
+/// Of the GPU's waiting kernels, those of urgent streams run first.
+enum class Urgency { urgent, patient };
+
 /// A stream of the current GPU that does not synchronise with CUDA's default stream.
-inline Stream make_stream() {
+inline Stream make_stream(Urgency urgency) {
+  int least = 0, greatest = 0;  // the same number where the GPU has no priorities
+  GOSSAMER_CUDA(cudaDeviceGetStreamPriorityRange, &least, &greatest);
   cudaStream_t stream = nullptr;
-  GOSSAMER_CUDA(cudaStreamCreateWithFlags, &stream, cudaStreamNonBlocking);
+  GOSSAMER_CUDA(cudaStreamCreateWithPriority, &stream, cudaStreamNonBlocking,
+                urgency == Urgency::urgent ? greatest : least);
   return Stream(stream);
 }
 inline Event make_event() {

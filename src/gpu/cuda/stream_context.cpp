@@ -7,8 +7,13 @@
 
 namespace gossamer::gpu::cuda {
 
-StreamContext::StreamContext(const BlasFunctions& blas, std::mutex& capturing)
-    : blas_(blas), capturing_(capturing), plans_(std::make_unique<PlanCache>(stream_.get())) {}
+StreamContext::StreamContext(const BlasFunctions& blas, MatmulPrecision precision, Urgency urgency,
+                             std::mutex& capturing)
+    : blas_(blas),
+      precision_(precision),
+      capturing_(capturing),
+      stream_(make_stream(urgency)),
+      plans_(std::make_unique<PlanCache>(stream_.get())) {}
 
 StreamContext::~StreamContext() {
   static_cast<void>(
@@ -16,7 +21,7 @@ StreamContext::~StreamContext() {
 }
 
 Products& StreamContext::products() {
-  if (!products_) products_.emplace(blas_, stream());
+  if (!products_) products_.emplace(blas_, stream(), precision_);
   return *products_;
 }
 

@@ -17,7 +17,8 @@ class PlanCache;
 class StreamContext {
  public:
   /// `blas` and `capturing` outlive the context.
-  StreamContext(const BlasFunctions& blas, std::mutex& capturing);
+  StreamContext(const BlasFunctions& blas, MatmulPrecision precision, Urgency urgency,
+                std::mutex& capturing);
   ~StreamContext();
   StreamContext(const StreamContext&) = delete;
   StreamContext& operator=(const StreamContext&) = delete;
@@ -39,8 +40,9 @@ class StreamContext {
 
  private:
   const BlasFunctions& blas_;
+  MatmulPrecision precision_;
   std::mutex& capturing_;
-  Stream stream_ = make_stream();
+  Stream stream_;
   Event event_ = make_event();
   UploadRing uploads_{stream_.get()};
   DeviceBuffer scratch_;

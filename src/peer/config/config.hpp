@@ -80,8 +80,9 @@ struct SimOptions {
 struct LocalOptions {
   std::string device = "cpu";  ///< auto | cpu | cuda | cuda:N
   bool deterministic = false;  ///< on a GPU: the peers of a networked process train one by one
-  int threads = 0;             ///< 0: one per core
-  std::string out;             ///< run folder; empty: runs/<run id>
+  std::string matmul_precision = "float32";  ///< on a GPU: float32 | tf32 | bf16
+  int threads = 0;                           ///< 0: one per core
+  std::string out;                           ///< run folder; empty: runs/<run id>
 };
 
 struct LogOptions {

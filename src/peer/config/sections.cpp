@@ -321,6 +321,10 @@ const ParameterSet<LocalOptions>& local_parameters() {
           .add("deterministic", &LocalOptions::deterministic,
                {.help = "on a GPU, in a network: train peers one by one, so that results do not "
                         "depend on which peers are ready at the same time"})
+          .add("matmul_precision", &LocalOptions::matmul_precision,
+               {.help = "on a GPU: what factors of the matrix products of dense layers and of Muon "
+                        "are rounded to; sums and parameters are float32",
+                .choices = {"float32", "tf32", "bf16"}})
           .add("threads", &LocalOptions::threads,
                {.help = "number of CPU threads; 0: one per core",
                 .minimum = 0,

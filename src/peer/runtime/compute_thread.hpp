@@ -5,6 +5,7 @@
 #include <deque>
 #include <exception>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <thread>
 #include <utility>
@@ -17,9 +18,11 @@
 
 namespace gossamer::peer {
 
-/// Runs tasks in order on its own thread, and then `done` of each on the scheduler's thread. Device
-/// operations that one of the two threads started are complete before the other thread continues.
-/// The destructor waits for the current task and drops the others.
+/// Runs tasks in order on its own thread, and then `done` of each on the scheduler's thread. Its
+/// work gives way to that thread's, for which other processes wait. Device
+/// operations of the scheduler's thread before execute() are ordered before the task's, and those
+/// of the task are complete before `done`. The destructor waits for the current task and drops the
+/// others.
 class ComputeThread final : public gossip::Executor {
  public:
   /// `on_failure` is called on the scheduler's thread with what a task threw: lost_peer for
@@ -45,10 +48,10 @@ class ComputeThread final : public gossip::Executor {
 
   bool is_concurrent() const override { return true; }
   void execute(std::function<void()> work, std::function<void()> done) override {
-    device_.finish();
+    Task task{std::move(work), std::move(done), device_.mark()};
     {
       const std::lock_guard lock(mutex_);
-      tasks_.push_back({std::move(work), std::move(done)});
+      tasks_.push_back(std::move(task));
     }
     wake_.notify_one();
   }
@@ -56,11 +59,14 @@ class ComputeThread final : public gossip::Executor {
  private:
   struct Task {
     std::function<void()> work, done;
+    std::shared_ptr<const void> after;  ///< the mark of the scheduler's thread
   };
 
   bool run(Task& task) {
     try {
+      device_.wait(task.after);
       task.work();
+      // Peers that get ready meanwhile train together in the next task.
       device_.finish();
     } catch (const train::WorkerLost& lost) {
       report({ErrorKind::lost_peer, lost.what()});
@@ -78,6 +84,11 @@ class ComputeThread final : public gossip::Executor {
   }
 
   void serve() {
+    try {
+      device_.give_way();
+    } catch (const std::exception& failure) {
+      return report({ErrorKind::internal, failure.what()});
+    }
     std::unique_lock lock(mutex_);
     for (;;) {
       wake_.wait(lock, [this] { return ended_ || !tasks_.empty(); });

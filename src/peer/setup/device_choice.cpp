@@ -31,6 +31,12 @@ std::unique_ptr<gpu::Device> cpu(const LocalOptions& local) {
   return std::make_unique<gpu::CpuDevice>(local.threads > 0 ? local.threads : cores);
 }
 
+gpu::cuda::MatmulPrecision precision_of(const std::string& name) {
+  return name == "tf32"   ? gpu::cuda::MatmulPrecision::tf32
+         : name == "bf16" ? gpu::cuda::MatmulPrecision::bf16
+                          : gpu::cuda::MatmulPrecision::float32;
+}
+
 /// The GPUs for which kernels were compiled.
 std::vector<int> usable(const gpu::cuda::Discovery& discovery) {
   std::vector<int> gpus;
@@ -71,7 +77,13 @@ std::vector<int> gpus_of_process(const LocalRank& local_rank, const std::vector<
 Result<DeviceChoice> choose_device(const LocalOptions& local, const LocalRank& local_rank) {
   GOSSAMER_TRY_STATUS(check_device_name(local.device));
   DeviceChoice choice;
+  const gpu::cuda::MatmulPrecision precision = precision_of(local.matmul_precision);
   if (local.device == "cpu") {
+    if (precision != gpu::cuda::MatmulPrecision::float32)
+      return invalid_error(
+          fmt::format("local.matmul_precision: the CPU computes in float32, and not in {}; set "
+                      "local.device = cuda (or auto), or leave it out",
+                      local.matmul_precision));
     choice.device = cpu(local);
     return choice;
   }
@@ -102,7 +114,8 @@ Result<DeviceChoice> choose_device(const LocalOptions& local, const LocalRank& l
         local.device, gpu::gpu_names(chosen), chosen.front());
     chosen.resize(1);
   }
-  GOSSAMER_TRY(choice.device, gpu::cuda::make_cuda_device({.gpus = chosen}));
+  GOSSAMER_TRY(choice.device,
+               gpu::cuda::make_cuda_device({.gpus = chosen, .matmul_precision = precision}));
   return choice;
 }
 

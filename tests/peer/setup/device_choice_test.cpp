@@ -66,6 +66,26 @@ TEST_CASE(
   CHECK_FALSE(check_memory(attacked, 10).ok());
 }
 
+TEST_CASE("the precision of matrix products is a GPU's, and its text names it") {
+  for (const char* precision : {"tf32", "bf16"}) {
+    LocalOptions local;
+    local.device = "cuda";
+    local.matmul_precision = precision;
+    const auto choice = choose_device(local, {});
+    REQUIRE(choice.ok());
+    CHECK(choice->device->description().ends_with(fmt::format("matrix products in {}", precision)));
+    local.device = "cpu";
+    const auto refused = choose_device(local, {});
+    REQUIRE_FALSE(refused.ok());
+    CHECK(refused.error().message ==
+          fmt::format("local.matmul_precision: the CPU computes in float32, and not in {}; set "
+                      "local.device = cuda (or auto), or leave it out",
+                      precision));
+  }
+  CHECK(run_refusal({"local.matmul_precision=fp8"})
+            .starts_with("local.matmul_precision: 'fp8' is not one of float32, tf32, bf16"));
+}
+
 TEST_CASE(
     "choice of the device: an available GPU, the CPU with a note, or an error with the reason") {
   CHECK(contains(chosen("cpu").device->description(), "cpu, 1 thread"));

@@ -9,6 +9,25 @@
 
 namespace gossamer::gpu::cuda {
 
+// cublasGemmEx and its kin. (Their names are overloaded in cuBLAS's header.)
+using ProductFunction = cublasStatus_t (*)(cublasHandle_t, cublasOperation_t, cublasOperation_t,
+                                           int m, int n, int k, const void* alpha, const void* a,
+                                           cudaDataType a_type, int a_stride, const void* b,
+                                           cudaDataType b_type, int b_stride, const void* beta,
+                                           void* c, cudaDataType c_type, int c_stride,
+                                           cublasComputeType_t, cublasGemmAlgo_t);
+using StridedProductFunction = cublasStatus_t (*)(
+    cublasHandle_t, cublasOperation_t, cublasOperation_t, int m, int n, int k, const void* alpha,
+    const void* a, cudaDataType a_type, int a_stride, long long a_distance, const void* b,
+    cudaDataType b_type, int b_stride, long long b_distance, const void* beta, void* c,
+    cudaDataType c_type, int c_stride, long long c_distance, int batch, cublasComputeType_t,
+    cublasGemmAlgo_t);
+using BatchedProductFunction = cublasStatus_t (*)(
+    cublasHandle_t, cublasOperation_t, cublasOperation_t, int m, int n, int k, const void* alpha,
+    const void* const* a, cudaDataType a_type, int a_stride, const void* const* b,
+    cudaDataType b_type, int b_stride, const void* beta, void* const* c, cudaDataType c_type,
+    int c_stride, int batch, cublasComputeType_t, cublasGemmAlgo_t);
+
 /// The functions of cuBLAS that products use. Valid until the program ends.
 struct BlasFunctions {
   std::string library;  ///< its name and version: "libcublas.so.13, 13.0.2"
@@ -16,12 +35,9 @@ struct BlasFunctions {
   decltype(&cublasDestroy_v2) destroy = nullptr;
   decltype(&cublasSetStream_v2) set_stream = nullptr;
   decltype(&cublasSetWorkspace_v2) set_workspace = nullptr;
-  decltype(&cublasSgemm_v2) single_product = nullptr;
-  decltype(&cublasDgemm_v2) double_product = nullptr;
-  decltype(&cublasSgemmStridedBatched) single_strided = nullptr;
-  decltype(&cublasDgemmStridedBatched) double_strided = nullptr;
-  decltype(&cublasSgemmBatched) single_batched = nullptr;
-  decltype(&cublasDgemmBatched) double_batched = nullptr;
+  ProductFunction product = nullptr;
+  StridedProductFunction strided = nullptr;
+  BatchedProductFunction batched = nullptr;
 };
 
 /// Errors (invalid): no cuBLAS on the library path, with the names that were tried. Thread: any.

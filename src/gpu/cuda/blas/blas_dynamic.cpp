@@ -21,12 +21,9 @@ bool find_all(void* library, BlasFunctions& f) {
          find(library, "cublasDestroy_v2", f.destroy) &&
          find(library, "cublasSetStream_v2", f.set_stream) &&
          find(library, "cublasSetWorkspace_v2", f.set_workspace) &&
-         find(library, "cublasSgemm_v2", f.single_product) &&
-         find(library, "cublasDgemm_v2", f.double_product) &&
-         find(library, "cublasSgemmStridedBatched", f.single_strided) &&
-         find(library, "cublasDgemmStridedBatched", f.double_strided) &&
-         find(library, "cublasSgemmBatched", f.single_batched) &&
-         find(library, "cublasDgemmBatched", f.double_batched);
+         find(library, "cublasGemmEx", f.product) &&
+         find(library, "cublasGemmStridedBatchedEx", f.strided) &&
+         find(library, "cublasGemmBatchedEx", f.batched);
 }
 
 /// "13.0.2", or "version unknown".

@@ -1,5 +1,7 @@
 #include "gpu/cuda/blas/products.hpp"
 
+#include <type_traits>
+
 #include "base/check.hpp"
 
 namespace gossamer::gpu::cuda {
@@ -9,24 +11,29 @@ namespace {
 constexpr std::size_t kWorkspaceBytes = std::size_t{32} << 20;
 
 template <class Real>
-struct Functions;
-template <>
-struct Functions<float> {
-  static constexpr auto one = &BlasFunctions::single_product;
-  static constexpr auto strided = &BlasFunctions::single_strided;
-  static constexpr auto batched = &BlasFunctions::single_batched;
-};
-template <>
-struct Functions<double> {
-  static constexpr auto one = &BlasFunctions::double_product;
-  static constexpr auto strided = &BlasFunctions::double_strided;
-  static constexpr auto batched = &BlasFunctions::double_batched;
-};
+constexpr cudaDataType kType = std::is_same_v<Real, float> ? CUDA_R_32F : CUDA_R_64F;
+
+template <class Real>
+cublasComputeType_t compute_type(MatmulPrecision precision) {
+  if constexpr (std::is_same_v<Real, double>) return CUBLAS_COMPUTE_64F;
+  switch (precision) {
+    case MatmulPrecision::float32: break;
+    case MatmulPrecision::tf32: return CUBLAS_COMPUTE_32F_FAST_TF32;
+    case MatmulPrecision::bf16: return CUBLAS_COMPUTE_32F_FAST_16BF;
+  }
+  return CUBLAS_COMPUTE_32F;
+}
+
+/// Pointers to matrices, as cuBLAS takes them.
+const void* const* inputs(const auto* const* pointers) {
+  return reinterpret_cast<const void* const*>(pointers);
+}
+void* const* outputs(auto* const* pointers) { return reinterpret_cast<void* const*>(pointers); }
 
 }  // namespace
 
-Products::Products(const BlasFunctions& functions, cudaStream_t stream)
-    : functions_(functions), workspace_(kWorkspaceBytes) {
+Products::Products(const BlasFunctions& functions, cudaStream_t stream, MatmulPrecision precision)
+    : functions_(functions), precision_(precision), workspace_(kWorkspaceBytes) {
   check(functions_.create(&handle_), "cublasCreate");
   check(functions_.set_stream(handle_, stream),
         "cublasSetStream");  // before the workspace, which it resets
@@ -43,25 +50,28 @@ void Products::run(const PeerProduct<Real>& p) {
   const auto operation = [](const Operand<Real>& operand) {
     return operand.transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
   };
+  constexpr cudaDataType type = kType<Real>;
+  const cublasComputeType_t compute = compute_type<Real>(precision_);
   const Real one = 1, zero = 0;
   if (p.a.pointers != nullptr && p.peers > 1) {
     GOSSAMER_CHECK(p.b.pointers != nullptr && p.c.pointers != nullptr,
                    "all operands have pointers or none");
-    check((functions_.*Functions<Real>::batched)(
-              handle_, operation(p.a), operation(p.b), p.m, p.n, p.k, &one, p.a.pointers,
-              p.a.stride, p.b.pointers, p.b.stride, &zero, p.c.pointers, p.c.stride, p.peers),
-          "cublasGemmBatched");
+    check(functions_.batched(handle_, operation(p.a), operation(p.b), p.m, p.n, p.k, &one,
+                             inputs(p.a.pointers), type, p.a.stride, inputs(p.b.pointers), type,
+                             p.b.stride, &zero, outputs(p.c.pointers), type, p.c.stride, p.peers,
+                             compute, CUBLAS_GEMM_DEFAULT),
+          "cublasGemmBatchedEx");
   } else if (p.peers > 1) {
-    check((functions_.*Functions<Real>::strided)(handle_, operation(p.a), operation(p.b), p.m, p.n,
-                                                 p.k, &one, p.a.first, p.a.stride, p.a.distance,
-                                                 p.b.first, p.b.stride, p.b.distance, &zero,
-                                                 p.c.first, p.c.stride, p.c.distance, p.peers),
-          "cublasGemmStridedBatched");
+    check(functions_.strided(handle_, operation(p.a), operation(p.b), p.m, p.n, p.k, &one,
+                             p.a.first, type, p.a.stride, p.a.distance, p.b.first, type, p.b.stride,
+                             p.b.distance, &zero, p.c.first, type, p.c.stride, p.c.distance,
+                             p.peers, compute, CUBLAS_GEMM_DEFAULT),
+          "cublasGemmStridedBatchedEx");
   } else {
-    check((functions_.*Functions<Real>::one)(handle_, operation(p.a), operation(p.b), p.m, p.n, p.k,
-                                             &one, p.a.first, p.a.stride, p.b.first, p.b.stride,
-                                             &zero, p.c.first, p.c.stride),
-          "cublasGemm");
+    check(functions_.product(handle_, operation(p.a), operation(p.b), p.m, p.n, p.k, &one,
+                             p.a.first, type, p.a.stride, p.b.first, type, p.b.stride, &zero,
+                             p.c.first, type, p.c.stride, compute, CUBLAS_GEMM_DEFAULT),
+          "cublasGemmEx");
   }
 }
 

@@ -5,6 +5,7 @@
 #include <cstddef>
 
 #include "gpu/cuda/blas/blas.hpp"
+#include "gpu/cuda/cuda.hpp"
 #include "gpu/cuda/runtime.hpp"
 
 namespace gossamer::gpu::cuda {
@@ -33,7 +34,8 @@ struct PeerProduct {
 /// Thread: one.
 class Products {
  public:
-  Products(const BlasFunctions& functions, cudaStream_t stream);
+  /// `precision`: of products of floats. Products of doubles are computed in double.
+  Products(const BlasFunctions& functions, cudaStream_t stream, MatmulPrecision precision);
   ~Products();
   Products(const Products&) = delete;
   Products& operator=(const Products&) = delete;
@@ -43,6 +45,7 @@ class Products {
 
  private:
   const BlasFunctions& functions_;
+  MatmulPrecision precision_;
   cublasHandle_t handle_ = nullptr;
   DeviceBuffer workspace_;
 };

@@ -41,7 +41,7 @@ class CopyStream {
   Status wait_for(const Event& over) const;
 
   const int gpu_;
-  Stream stream_ = make_stream();
+  Stream stream_ = make_stream(Urgency::urgent);
   std::mutex mutex_;  ///< guards what follows
   std::condition_variable changed_;
   std::deque<Copy> copies_;
