@@ -11,32 +11,38 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 BEFORE, AFTER = r"(?<![^\s(])", r"(?![\w-])"  # an option, and no part of a path
+IDS = re.compile(rf"{BEFORE}--id{AFTER}")
 ARGUMENTS = [
     (re.compile(r"^--set (?=\S)"), "settings: "),
     (re.compile(r"^--resume (.+?):(?=\s)"), r'resume="\1":'),
     (re.compile(rf"{BEFORE}--resume(\s+)auto{AFTER}"), 'resume="auto"'),
     (re.compile(rf"{BEFORE}--resume{AFTER}"), "resume=…"),
     (re.compile(rf"{BEFORE}--out{AFTER}"), "out=…"),
-    (re.compile(rf"{BEFORE}--id{AFTER}"), "peer"),
 ]
 
 
-def with_arguments(text: str) -> str:
-    """A message of the runtime, with the arguments of Python in place of the program's options."""
+def with_arguments(text: str, ids: str = "ids") -> str:
+    """A message of the runtime, with the arguments of Python in place of the program's options.
+
+    ids   the argument that has the ids of the peers
+    """
     for option, argument in ARGUMENTS:
         text = option.sub(argument, text)
-    return text
+    return IDS.sub(f"{ids}=…", text)
 
 
-def names_arguments(function: Callable[P, R]) -> Callable[P, R]:
-    """The function; what it raises names its arguments, and no options of the program."""
+def names_arguments(ids: str = "ids") -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """A decorator: what the function raises names its arguments, and no options of the program."""
 
-    @wraps(function)
-    def call(*args: P.args, **kwargs: P.kwargs) -> R:
-        try:
-            return function(*args, **kwargs)
-        except Error as error:
-            error.args = (with_arguments(str(error)),)
-            raise
+    def named(function: Callable[P, R]) -> Callable[P, R]:
+        @wraps(function)
+        def call(*args: P.args, **kwargs: P.kwargs) -> R:
+            try:
+                return function(*args, **kwargs)
+            except Error as error:
+                error.args = (with_arguments(str(error), ids),)
+                raise
 
-    return call
+        return call
+
+    return named

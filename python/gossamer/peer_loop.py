@@ -29,7 +29,7 @@ class PeerLoop:
     _request: _core.Request | None = None
     _turns: tuple[str, ...]  # operations that need the program
 
-    @names_arguments
+    @names_arguments(ids="peer")
     def _join(
         self,
         handler: RequestHandler,
@@ -118,7 +118,7 @@ class PeerLoop:
         self._run.complete()
         self._advance()
 
-    @names_arguments
+    @names_arguments(ids="peer")
     def _advance(self) -> None:
         """Serves requests up to the next one that needs the program, or to the end of the run."""
         try:

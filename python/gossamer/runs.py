@@ -36,7 +36,7 @@ class RunArguments(TypedDict):
     shows_progress: bool
 
 
-@names_arguments
+@names_arguments()
 def run(
     config: str | os.PathLike[str],
     task: Trainer | RequestHandler,
@@ -62,7 +62,7 @@ def run(
     return read_json(Path(background.folder) / "summary.json")
 
 
-@names_arguments
+@names_arguments()
 def peer(
     config: str | os.PathLike[str],
     task: Trainer | RequestHandler,
@@ -115,7 +115,7 @@ def find_ids(
     else:
         text = ",".join(str(each) for each in ids)
     if ids is not None and not text:
-        raise _core.Error("peer: the list of ids is empty; give the ids of this process's peers")
+        raise _core.Error("ids: the list is empty; give the ids of this process's peers")
     overrides = overrides_for(handler, config, settings, out)
     return _core.find_ids(text, config=os.fspath(config), overrides=overrides)
 
@@ -136,7 +136,7 @@ def start(
     )
 
 
-@names_arguments
+@names_arguments()
 def predict(
     config: str | os.PathLike[str],
     task: Trainer | RequestHandler,
@@ -221,13 +221,30 @@ def overrides_for(
 ) -> list[str]:
     overrides = overrides_of(settings)
     if out is not None:
-        overrides.append(f"local.out={os.fspath(out)}")
+        overrides.append(f"local.out={folder_text(out)}")
     if handler.shard is not None:
         overrides = handler.shard.overrides(config, overrides)
     return overrides
 
 
-@names_arguments
+def folder_text(out: str | os.PathLike[str]) -> str:
+    """The name of a run folder, which the files of the run will have."""
+    text = os.fspath(out)
+    if "\0" in text:
+        raise _core.Error(f"out: {text!r} has a null character, at which the system would end it")
+    if not is_utf8(text):
+        raise _core.Error(
+            f"out: {text!r} is not UTF-8, as the files of a run are; give another run folder"
+        )
+    return text
+
+
+def is_utf8(text: str) -> bool:
+    """A name of the system that is not UTF-8 has surrogates in Python."""
+    return not any("\ud800" <= letter <= "\udfff" for letter in text)
+
+
+@names_arguments()
 def configuration(
     config: str | os.PathLike[str], *, settings: Settings = ()
 ) -> dict[str, dict[str, Any]]:
@@ -260,8 +277,8 @@ def check_task_settings(settings: Mapping[str, Any], model: Mapping[str, Any]) -
         given = value if isinstance(value, str) else list(value)
         if (found := model.get(name)) != given:
             raise _core.Error(
-                f"{key}: settings are read as --set reads them, and {given!r} would become "
-                f"{found!r}; write {key} in the configuration file, which gives it a type"
+                f"{key}: a setting takes its type from the configuration file, and {given!r} would "
+                f"become {found!r}; write {key} in the configuration file"
             )
 
 

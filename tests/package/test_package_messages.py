@@ -21,7 +21,7 @@ ALONE = {"run.peers": 1, "topology.kind": "complete"}
         ("choose another with --out, before you try again", "with out=…, before"),
         ("--resume a folder: there is none", 'resume="a folder": there is none'),
         ("--set run.rounds=x: 'x' is not", "settings: run.rounds=x: 'x' is not"),
-        ("give it one with --id, or a key", "with peer, or a key"),
+        ("give it one with --id, or a key", "with ids=…, or a key"),
         ("runs/my--out already contains", "runs/my--out already"),
         ("runs/a--resume auto/log", "runs/a--resume auto/log"),
         ("`gossamer collect --checkpoint` puts", "`gossamer collect --checkpoint` puts"),
@@ -54,6 +54,39 @@ def test_a_folder_with_a_run_is_refused_in_terms_of_python(
         start(config, out, resume="auto")
     with pytest.raises(gossamer.Error, match='^resume=".*none here": there is no such folder'):
         start(config, tmp_path / "new", resume=str(tmp_path / "none here"))
+
+
+@pytest.mark.parametrize("argument", ["ids", "peer"])
+def test_a_message_names_the_argument_of_the_call_that_has_the_ids(
+    configure: Configure, argument: str
+) -> None:
+    """With net.seeds, a process that no other can call claims no id."""
+    settings = {
+        **ALONE,
+        "net.seeds": ["127.0.0.1:1"],
+        "net.advertise": "none",
+        "net.rendezvous": "",
+    }
+    with pytest.raises(gossamer.Error, match=rf"give it one with {argument}=…, or a key"):
+        if argument == "ids":
+            gossamer.peer(configure(1, 2), NumpySoftmax(), settings=settings)
+        else:
+            gossamer.Averager([NumpySoftmax().initial(0)], configure(1, 2), settings=settings)
+
+
+def test_an_empty_list_of_ids_is_refused(configure: Configure) -> None:
+    with pytest.raises(gossamer.Error, match="^ids: the list is empty"):
+        gossamer.peer(configure(1, 2), NumpySoftmax(), [])
+
+
+@pytest.mark.parametrize(
+    ("out", "message"), [("a\0b", "out: .* has a null character"), ("\udcff", "out: .* not UTF-8")]
+)
+def test_a_name_that_no_run_folder_can_have_is_that_of_the_argument(
+    configure: Configure, out: str, message: str
+) -> None:
+    with pytest.raises(gossamer.Error, match=message):
+        simulated(configure(1, 2), Path(out))
 
 
 def test_an_averager_too(configure: Configure, tmp_path: Path) -> None:

@@ -281,7 +281,7 @@ def test_settings_have_the_values_that_were_given(
         ({"model.name": None}, "model.name: None is no value; leave the key out"),
         ({"net.seeds": ["a:1", None]}, "net.seeds: None is no value"),
         ({"net.seeds": ['a"b']}, "net.seeds: the item 'a\"b' has a quotation mark, which only the"),
-        ({"model.name": "3"}, "model.name: .* '3' would become 3; write model.name in the conf"),
+        ({"model.name": "3"}, "model.name: a setting .* '3' would become 3; write model.name in"),
         ({"model.layers": [5, 6]}, r"model.layers: .* \[5, 6\] would become '\[5, 6\]'; write "),
     ],
     ids=str,
