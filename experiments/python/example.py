@@ -4,11 +4,24 @@ from __future__ import annotations
 
 import argparse
 import logging
+import re
 import sys
 from pathlib import Path
 from typing import Any
 
 import gossamer
+
+# What gossamer.messages makes of the program's options, and the options of the examples.
+OPTIONS = [
+    (r"^settings: (?=\S)", "--set "),
+    (r"^out: ", "--out: "),
+    (r"^(ids|peer): ", "--peer: "),
+    (r'^resume="(.+?)":(?=\s)', r"--resume \1:"),
+    (r'(?<![^\s(])resume="auto"', "--resume auto"),
+    (r"(?<![^\s(])resume=…", "--resume"),
+    (r"(?<![^\s(])out=…", "--out"),
+    (r"(?<![^\s(])ids=…", "--peer"),
+]
 
 
 def parser(text: str | None, config: Path, peers: int, rounds: int) -> argparse.ArgumentParser:
@@ -89,4 +102,6 @@ def setting(value: object) -> str:
 
 def with_options(message: str) -> str:
     """A message of the package, with options of the example in place of arguments of Python."""
-    return message.replace('resume="auto"', "--resume auto").replace("out=…", "--out")
+    for argument, option in OPTIONS:
+        message = re.sub(argument, option, message)
+    return message

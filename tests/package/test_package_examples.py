@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import torch
 from conftest import ROOT, Configure
+from gossamer.messages import with_arguments
 from gossamer.task_file import load_module
 from process_test_util import PROGRAMS, Processes
 
@@ -188,6 +189,49 @@ def test_other_options_are_another_run(
         (line,) = capsys.readouterr().err.splitlines()
         assert line.startswith("vision.py: runs/") and "already contains a run" in line
         assert line.endswith("--resume auto, choose another folder with --out, or remove it")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "--set run.rounds=x: run.rounds: 'x' is not an integer",
+        "--resume a folder: there is no such folder or checkpoint",
+        "stop them, and start again, with --resume auto",
+        "the checkpoints are of whole models: resume from them with --resume",
+        "another folder (checkpoint.folder, --out)",
+        "runs/my--out already contains a run: resume it with --resume auto",
+    ],
+)
+def test_a_message_names_the_options_of_an_example_again(text: str) -> None:
+    """The package names arguments in their place; examples and program have the same options."""
+    example("python/numpy_peer.py")
+    with_options: Any = sys.modules["example"].with_options
+    assert with_arguments(text) != text and with_options(with_arguments(text)) == text
+    assert with_options(with_arguments("give it one with --id")) == "give it one with --peer"
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (("--set", "run.rounds=x"), "--set run.rounds=x: run.rounds: 'x' is not an integer"),
+        (("--resume", "none here"), "--resume {cwd}/none here: there is no such folder"),
+        (("--peer", 7), "peer id 7 is not one of run.peers = 4"),
+        (("--peer", -1), "--peer: '-1' is not a peer id"),
+    ],
+)
+def test_an_error_of_an_example_names_its_option(
+    run: Run,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    more: tuple[object, ...],
+    message: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit):
+        run("python/numpy_peer.py", *more)
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"numpy_peer.py: {message.format(cwd=tmp_path)}")
 
 
 def test_peers_of_the_vision_example_in_one_call(run: Run, tmp_path: Path) -> None:
