@@ -23,6 +23,7 @@ from gossamer._core import Error
 from gossamer.trainer import RequestHandler, Trainer
 
 OWN_KEYS = ("kind", "file")  # of [model], which are not the task's
+VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
 def load_task(config: Mapping[str, Mapping[str, Any]]) -> Trainer | RequestHandler:
@@ -77,14 +78,18 @@ def task_function(module: ModuleType, path: Path) -> Callable[..., Any]:
 def checked_settings(
     make: Callable[..., Any], settings: Mapping[str, Any], path: Path
 ) -> dict[str, Any]:
-    """The settings as task() takes them: an array is a tuple where the default is one."""
+    """The settings as task() takes them: an array is a tuple where the default is one.
+
+    Those that **settings takes are not checked.
+    """
     parameters = list(inspect.signature(make).parameters.values())
-    if any(each.kind is inspect.Parameter.VAR_KEYWORD for each in parameters):
-        return dict(settings)
+    takes_others = any(each.kind is inspect.Parameter.VAR_KEYWORD for each in parameters)
     checked = dict(settings)
-    known = {each.name: each.default for each in parameters[1:]}
+    known = {each.name: each.default for each in parameters[1:] if each.kind not in VARIADIC}
     for name, value in settings.items():
         if name not in known:
+            if takes_others:
+                continue
             raise Error(
                 f"model.{name}: task() in {path} has no such setting; there are: "
                 f"{', '.join(known) or 'none'}"

@@ -144,6 +144,17 @@ def test_an_array_is_a_tuple_where_the_default_is_one() -> None:
         checked_settings(task, {"layers": 32}, Path("task.py"))
 
 
+def test_a_task_that_takes_any_setting_still_has_those_that_it_names_checked() -> None:
+    def task(_config: object, width: int, layers: tuple[int, ...] = (64,), **more: int) -> None: ...
+
+    given = {"width": 8, "layers": [32], "other": "text"}
+    assert checked_settings(task, given, Path("task.py")) == {**given, "layers": (32,)}
+    with pytest.raises(gossamer.Error, match="model.width: task.* needs this setting"):
+        checked_settings(task, {"other": 1}, Path("task.py"))
+    with pytest.raises(gossamer.Error, match="another type than the default, \\(64,\\)"):
+        checked_settings(task, {"width": 8, "layers": 32}, Path("task.py"))
+
+
 def test_wrong_settings_and_files_are_named(config: Path, tmp_path: Path) -> None:
     assert "model.raet: task() in " in (found := refusal(config, "model.raet=1"))
     assert "there are: rate, fails_at" in found
