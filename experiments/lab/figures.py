@@ -216,14 +216,8 @@ def number_or_dash(value: object) -> str:
 def set_ticks(axes: Axes, which: str, text: Callable[[float], str], most: int = 6) -> None:
     """Sets at most `most` ticks of a logarithmic axis at round values, whose texts fit."""
     low, high = sorted(axes.get_xlim() if which == "x" else axes.get_ylim())
-    if high < 3 * low:  # the round values of a decade are too far apart
-        ticks = [
-            v
-            for v in MaxNLocator(most - 1, steps=[1, 2, 5, 10]).tick_values(low, high)
-            if low <= v <= high
-        ]
-    else:
-        ticks = _round_ticks(low, high, most, text if which == "x" else None)
+    choose = _close_ticks if high < 3 * low else _round_ticks
+    ticks = choose(low, high, most, text, which == "x")
     axis = axes.xaxis if which == "x" else axes.yaxis
     axis.set_ticks(ticks[:: math.ceil(len(ticks) / most)] if ticks else [low, high])
     axis.set_ticks([], minor=True)
@@ -231,12 +225,31 @@ def set_ticks(axes: Axes, which: str, text: Callable[[float], str], most: int = 
     axes.set(**{f"{which}lim": (low, high)})
 
 
+def _close_ticks(
+    low: float, high: float, most: int, text: Callable[[float], str], beside: bool
+) -> list[float]:
+    """Evenly spaced values, for a range in which the round values of a decade are too far apart.
+
+    As many as have different texts that fit, or one. `beside`: the texts stand side by side.
+    """
+    chosen: list[float] = []
+    for steps, stride in itertools.product(range(most - 1, 0, -1), (1, 2, 3)):
+        values = MaxNLocator(steps, steps=[1, 2, 5, 10]).tick_values(low, high)
+        ticks = [float(value) for value in values if low <= value <= high][::stride]
+        if not len(chosen) < len(ticks) <= most:
+            continue
+        differ = len({text(tick) for tick in ticks}) == len(ticks)
+        if len(ticks) == 1 or (differ and _fit(ticks, low, high, most, text, beside)):
+            chosen = ticks
+    return chosen or [math.sqrt(low * high)]
+
+
 def _round_ticks(
-    low: float, high: float, most: int, text: Callable[[float], str] | None
+    low: float, high: float, most: int, text: Callable[[float], str], beside: bool
 ) -> list[float]:
     """The closest round values that are no more than `most` and far enough apart.
 
-    `text`: that of a tick, where texts stand side by side.
+    `text`: that of a tick. `beside`: the texts stand side by side.
     """
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     tenths = [step / 10 for step in range(10, 100)]
@@ -256,15 +269,25 @@ def _round_ticks(
         if len(ticks) < 2:
             break
         chosen = ticks
-        if len(ticks) > most:
-            continue
-        closest = min(b / a for a, b in itertools.pairwise(ticks))
-        needed = _LINE_SHARE
-        if text is not None:
-            needed = _LETTER_SHARE / most * max(len(_plain(text(tick))) for tick in ticks)
-        if math.log(closest) >= needed * math.log(high / low):
+        if len(ticks) <= most and _fit(ticks, low, high, most, text, beside):
             break
     return chosen
+
+
+def _fit(
+    ticks: list[float],
+    low: float,
+    high: float,
+    most: int,
+    text: Callable[[float], str],
+    beside: bool,
+) -> bool:
+    """If the texts of ticks have space on a logarithmic axis that goes from `low` to `high`."""
+    closest = min(b / a for a, b in itertools.pairwise(ticks))
+    needed = _LINE_SHARE
+    if beside:
+        needed = _LETTER_SHARE / most * max(len(_plain(text(tick))) for tick in ticks)
+    return math.log(closest) >= needed * math.log(high / low)
 
 
 def _plain(text: str) -> str:

@@ -10,13 +10,12 @@ from typing import Any
 import pytest
 from lab import captions, tables
 from lab.conditions import Condition, read_conditions
-from lab.figures import ReportFigure, curve_figure, set_ticks
-from lab.figures import number_text
+from lab.figures import ReportFigure, bytes_text, curve_figure, number_text, set_ticks
 from lab.gap import gap_figure
 from lab.metric import CONSENSUS, choose_metric, make_target
 from lab.predictions import Predictions
 from lab.results import read_sweep
-from lab.style import use_style
+from lab.style import WIDTH_INCHES, use_style
 from lab.tables import TextTable, print_table
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -191,6 +190,27 @@ def test_a_logarithmic_axis_has_enough_ticks(limits: tuple[float, float]) -> Non
     set_ticks(axes, "y", number_text)
     assert 2 < len(axes.get_yticks()) <= 6
     assert all(limits[0] <= tick <= limits[1] for tick in axes.get_yticks())
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [(1, 1.0001), (0.001234, 0.001236), (99990, 100010), (1.05e6, 2.9e6), (1.2e-5, 1.3e-5)],
+)
+@pytest.mark.parametrize("text", [number_text, bytes_text])
+def test_texts_of_ticks_in_a_narrow_range_neither_overlap_nor_repeat(
+    limits: tuple[float, float], text: Any
+) -> None:
+    """In a row of three panels and of two, with the most ticks that each may have."""
+    for panels, most in ((3, 4), (3, 3), (2, 6)):
+        figure = Figure(figsize=(WIDTH_INCHES, 3), layout="constrained")
+        axes = figure.subplots(1, panels)[0]
+        axes.set(xscale="log", xlim=limits)
+        set_ticks(axes, "x", text, most)
+        draw(figure)
+        shown = [each for each in axes.get_xticklabels() if each.get_text()]
+        assert len({each.get_text() for each in shown}) == len(shown) > 0
+        for one, other in itertools.pairwise(shown):
+            assert not extent(one).overlaps(extent(other)), (one, other)
 
 
 TABLE = TextTable(
