@@ -69,10 +69,11 @@ def report(options: argparse.Namespace, line: list[str]) -> Path:
     use_style()
     predictions = Predictions(conditions, sweep.folder)
     figures = make_figures(conditions, metric, targets, predictions)
-    table = make_table(conditions, metric, targets, averaged_conditions(sweep))
+    averaged = averaged_conditions(sweep)
+    table = make_table(conditions, metric, targets, averaged)
     title = options.title or f"How connectivity shapes learning: {sweep.folder.resolve().name}"
     this_command = shlex.join(["experiments/report.py", *line])
-    notes = captions.warnings(sweep, conditions)
+    notes = captions.warnings(sweep, conditions, averaged)
     notes += [predictions.unavailable] if predictions.unavailable else []
     content = PageContent(
         title,

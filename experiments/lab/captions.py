@@ -116,7 +116,8 @@ def graphs_caption(conditions: list[Condition]) -> str:
     return text
 
 
-def warnings(sweep: Sweep, conditions: list[Condition]) -> list[str]:
+def warnings(sweep: Sweep, conditions: list[Condition], averaged: list[Condition]) -> list[str]:
+    """`averaged`: the conditions at the step sizes selected for the averaged model, if any."""
     lines = []
     if shard := sweep.metadata["shard"]:
         lines.append(
@@ -134,32 +135,42 @@ def warnings(sweep: Sweep, conditions: list[Condition]) -> list[str]:
         names = [result.cell.name for result in sweep.results if result.status == status]
         if names:
             lines.append(f"{len(names)} of {len(sweep.results)} runs {meaning}: {_names(names)}.")
-    few = [c for c in conditions if len(c.runs) < c.expected]
-    if few:
-        counts = _grouped({_name(c): f"{len(c.runs)} of {c.expected} seeds" for c in few})
-        lines.append(f"Conditions without some seeds: {counts}.")
+    shown = {run.name for condition in conditions for run in condition.runs}
+    others = [c for c in averaged if c.runs[0].name not in shown]  # at another step size
+    for members, of in ((conditions, ""), (others, " at the step size of the averaged model")):
+        if few := [c for c in members if len(c.runs) < c.expected]:
+            counts = _grouped({_name(c): f"{len(c.runs)} of {c.expected} seeds" for c in few})
+            lines.append(f"Conditions without some seeds{of}: {counts}.")
+    lines += _step_size_warnings(sweep, conditions, "")
+    lines += _step_size_warnings(sweep, averaged, " for the averaged model")
+    unselected = {
+        ", ".join(f"{key} = {value}" for key, value in choice.condition.items()) or "the run": None
+        for choice in sweep.choices
+        if choice.rate is None
+    }
+    if unselected:
+        lines.append(
+            "Not compared, because every step size has a failed seed: "
+            f"{_names(list(unselected), '; ')}."
+        )
+    return lines
+
+
+def _step_size_warnings(sweep: Sweep, conditions: list[Condition], of: str) -> list[str]:
+    lines = []
     edges = {_name(c): str(c.choice.rate) for c in conditions if c.choice and c.choice.at_edge}
     if edges:
         lines.append(
-            "The best step size is at the edge of the grid "
+            f"The best step size{of} is at the edge of the grid "
             f"({', '.join(sweep.metadata['rates'])}), and a better one may lie outside: "
             f"{_grouped(edges)}."
         )
-    unreached = [_name(c) for c in conditions if c.choice and c.choice.reaches_no_target]
-    if unreached:
+    unreached = [c for c in conditions if c.choice and c.choice.reaches_no_target]
+    if unreached and (choice := unreached[0].choice):
+        names = _names([_name(c) for c in unreached], "; ")
         lines.append(
-            "No step size reaches the target of the selection "
-            f"({sweep.metadata['select'][0]}) with every selection seed, and the best final value "
-            f"has selected: {_names(unreached, '; ')}."
-        )
-    unselected = [
-        ", ".join(f"{key} = {value}" for key, value in choice.condition.items()) or "the run"
-        for choice in sweep.choices
-        if choice.rate is None
-    ]
-    if unselected:
-        lines.append(
-            f"Not compared, because every step size has a failed seed: {_names(unselected, '; ')}."
+            f"No step size reaches the target of the selection{of} ({choice.measure}) with every "
+            f"selection seed, and the best final value has selected: {names}."
         )
     return lines
 

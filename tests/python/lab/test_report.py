@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from conftest import draw_only
+from lab import captions
 from lab.conditions import read_conditions
 from lab.curves import consensus_from_sketches, read_curves
 from lab.errors import LabError
@@ -17,7 +18,8 @@ from lab.figures import ReportFigure, bytes_text, curve_figure, number_text
 from lab.metric import CONSENSUS, choose_metric
 from lab.page import inline_svg
 from lab.predictions import Predictions
-from lab.results import read_sweep
+from lab.results import Sweep, read_sweep
+from lab.selection import Choice
 from report import trained
 
 
@@ -125,6 +127,28 @@ def test_the_averaged_model_is_shown_at_its_own_step_size(lab: Any, tmp_path: Pa
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     assert "<td>0.1 (edge!)</td>" in page and re.search(r"<td>0\.\d+ ± 0\.\d+ at 0\.9 ", page)
     assert "the step size that is selected for it" in page
+    assert "The best step size is at the edge of the grid (0.1, 0.5, 0.9)" in page
+    assert "step size for the averaged model is at the edge of the grid (0.1, 0.5, 0.9)" in page
+
+
+@pytest.mark.usefixtures("without_drawing")
+def test_warnings_are_of_the_selection_for_the_averaged_model_too(lab: Any) -> None:
+    command = ("sweep", "small.toml", "run.seed=0..1", "--rates", "0.1,0.5,0.9", "--out", "out")
+    unreached = "rounds until averaged_accuracy 1"
+    lab(*command, "--select", "consensus_distance at 1", "--select", unreached)
+    page = lab("report", "out").stdout
+    assert page.count("No step size reaches the target") == 1
+    assert f"target of the selection for the averaged model ({unreached}) with every" in page
+
+
+def test_a_condition_without_a_step_size_for_any_measure_is_named_once() -> None:
+    choices = [
+        Choice({"topology.kind": "ring"}, measure, None, False, {}, ["0.1"])
+        for measure in ("test_accuracy", "averaged_accuracy")
+    ]
+    metadata = {"shard": "", "impossible": {}}
+    (line,) = captions.warnings(Sweep(Path(), metadata, [], choices), [], [])
+    assert line.endswith("every step size has a failed seed: topology.kind = ring.")
 
 
 @pytest.mark.usefixtures("without_drawing")
