@@ -73,9 +73,10 @@ def test_a_run_without_memory_leaves_nothing(gossamer: Path, tmp_path: Path) -> 
 def test_too_few_open_files_are_named_with_the_limit_to_raise(
     gossamer: Path, tmp_path: Path
 ) -> None:
+    """From a limit at which nothing can be opened to one at which the peer waits for the other."""
     sets = ("run.peers=2", f"net.rendezvous={tmp_path}/meet", "net.join_timeout=0.01")
     codes = set()
-    for limit in range(4, 14):  # the first files that a peer opens
+    for limit in range(4, 100):
         done = subprocess.run(
             [gossamer, "peer", "--id", "0", *(f"--set={each}" for each in sets)],
             cwd=tmp_path,
@@ -87,10 +88,13 @@ def test_too_few_open_files_are_named_with_the_limit_to_raise(
                 resource.RLIMIT_NOFILE, (limit, limit)
             ),
         )
+        if done.returncode == 4:
+            break
         if "too many open files" in done.stderr.lower():
             codes.add(done.returncode)
             assert done.stderr.endswith("; raise the limit of open files (ulimit -n)\n"), limit
-    assert codes == {1, 7}  # an event loop, and a port
+    assert "misses peer 1" in done.stderr, "the limit was enough in the end"
+    assert {1, 7} <= codes, "an event loop, and a port"
 
 
 def test_a_log_cut_within_its_header_does_not_hide_the_others(gossamer: Path, folder: Path) -> None:
