@@ -33,6 +33,12 @@ def the_run() -> str:
     return text
 
 
+def replaced(text: str, old: str, new: str) -> str:
+    """The text with `new` in place of `old`, which must be there once."""
+    assert text.count(old) == 1, (old, text)
+    return text.replace(old, new)
+
+
 def start(folder: Path, command: str, **environment: str) -> "subprocess.Popen[str]":
     python = shlex.quote(sys.executable)
     return subprocess.Popen(
@@ -66,9 +72,10 @@ def test_a_task_without_pytorch(tmp_path: Path) -> None:
 
 def test_averaging(tmp_path: Path) -> None:
     """On this machine, in fewer rounds."""
-    run = the_run().replace("local_steps = 4 ", "local_steps = 1 ").replace("= 1000", "= 20")
+    run = replaced(the_run(), "local_steps = 4 ", "local_steps = 1 ")
+    run, _ = replaced(run, "rounds = 1000", "rounds = 20").split("[net]")
     net = '[net]\nlisten = "127.0.0.1:0"\nrendezvous = "meet"\n'
-    (tmp_path / "run.toml").write_text(run.split("[net]")[0] + net, encoding="utf-8")
+    (tmp_path / "run.toml").write_text(run + net, encoding="utf-8")
     (program,) = blocks("Averaging without training", "python")
     (tmp_path / "average.py").write_text(program, encoding="utf-8")
     started = [start(tmp_path, "python3 average.py", GOSSAMER_ID=str(peer)) for peer in range(3)]
@@ -92,7 +99,7 @@ def test_the_commands_of_the_numpy_example(tmp_path: Path) -> None:
     chosen = [each for each in commands("Without PyTorch") if "numpy_peer.py" in each]
     assert len(chosen) == 2
     for command in chosen:
-        output = output_of(start(tmp_path, command.replace(".py", ".py --rounds 1")))
+        output = output_of(start(tmp_path, replaced(command, ".py", ".py --rounds 1")))
         assert "1 rounds: test loss" in output or "finished after 1 rounds" in output, output
 
 
