@@ -22,18 +22,22 @@ enum class NodeStatus {
   stopped,   ///< its process has ended for another reason
 };
 
+/// What a node has counted up to a record.
+struct NodeTotals {
+  std::uint64_t round = 0;
+  double seconds = 0;
+  std::uint64_t bytes_sent = 0, bytes_received = 0;
+  double train_seconds = 0, wait_seconds = 0, mix_seconds = 0;
+};
+
 /// The newest figures of a node.
-struct NodeFigures {
+struct NodeFigures : NodeTotals {
   std::uint64_t changed = 0;  ///< version of the view (RunView) at the last change, as below
   bool begun = false;         ///< the header of its process's log was added
   bool recorded = false;      ///< it has a record; before it, only `state` means anything
-  std::uint64_t round = 0;
-  double seconds = 0;
   double train_loss = kNotKnown, test_loss = kNotKnown, test_accuracy = kNotKnown;
   double distance = kNotKnown;       ///< of its parameters from the mean over the honest peers …
   std::uint64_t distance_round = 0;  ///< … in the newest round of which it is known
-  std::uint64_t bytes_sent = 0, bytes_received = 0;
-  double train_seconds = 0, wait_seconds = 0, mix_seconds = 0;
   NodeStatus state = NodeStatus::unknown;
 };
 
@@ -57,7 +61,7 @@ struct RoundFigures {
   int nodes = 0;       ///< honest peers that have recorded the round
   int due = 0;         ///< honest peers that take part in it, of those whose records the view has
   double seconds = 0;  ///< the largest of the peers'
-  std::uint64_t bytes_sent = 0;                 ///< by all peers since the start
+  std::uint64_t bytes_sent = 0;  ///< by all nodes since the start, as of their records up to here
   Spread train_loss, test_loss, test_accuracy;  ///< of the honest peers
   double consensus_distance = kNotKnown, averaged_loss = kNotKnown, averaged_accuracy = kNotKnown;
   double distance_to_optimum = kNotKnown;

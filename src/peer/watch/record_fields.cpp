@@ -4,8 +4,6 @@
 
 #include <algorithm>
 
-#include "peer/watch/figures.hpp"
-
 namespace gossamer::peer {
 
 double number(const Json& record, const char* field) {
@@ -18,6 +16,24 @@ std::uint64_t count(const Json& record, const char* field) {
   if (found == record.end() || !found->is_number_integer()) return 0;
   // As text, a number is unsigned; in a record that was just made, it may be an int.
   return static_cast<std::uint64_t>(std::max<std::int64_t>(0, found->get<std::int64_t>()));
+}
+
+std::uint64_t take_record(const Json& record, NodeFigures& node) {
+  const NodeTotals before = node;
+  node.recorded = true;
+  node.round = count(record, "round");
+  node.seconds = number(record, "seconds");
+  if (record.contains("train_loss")) node.train_loss = number(record, "train_loss");
+  node.test_loss = number(record, "test_loss");
+  node.test_accuracy = number(record, "test_accuracy");
+  node.bytes_sent = count(record, "bytes_sent");
+  node.bytes_received = count(record, "bytes_received");
+  node.train_seconds = number(record, "train_seconds");
+  node.wait_seconds = number(record, "wait_seconds");
+  if (record.contains("mix_seconds")) node.mix_seconds = number(record, "mix_seconds");
+  const bool restarted =
+      node.bytes_sent < before.bytes_sent || node.train_seconds < before.train_seconds;
+  return restarted ? node.bytes_sent : node.bytes_sent - before.bytes_sent;
 }
 
 std::string event_text(const Json& record) {

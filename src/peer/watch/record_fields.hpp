@@ -6,6 +6,7 @@
 #include <string>
 
 #include "peer/storage/json.hpp"
+#include "peer/watch/figures.hpp"
 
 namespace gossamer::peer {
 
@@ -13,6 +14,9 @@ namespace gossamer::peer {
 double number(const Json& record, const char* field);
 /// 0 where the field is missing.
 std::uint64_t count(const Json& record, const char* field);
+/// Takes over what a round or server record has of its node. Returns the bytes that the node has
+/// sent since the record before, or since it counts from 0 again.
+std::uint64_t take_record(const Json& record, NodeFigures& node);
 /// What a membership record says, as a clause that follows the peer's name.
 std::string event_text(const Json& record);
 

@@ -9,19 +9,25 @@ RoundHistory::Round* RoundHistory::at(std::uint64_t round) {
   if (const auto found = rounds_.find(round); found != rounds_.end()) return &found->second;
   const bool newest = rounds_.empty() || round > rounds_.rbegin()->first;
   if (!newest && !fits(round)) return nullptr;
-  if (newest && !rounds_.empty() && !fits(rounds_.rbegin()->first)) erase(std::prev(rounds_.end()));
+  const auto before = rounds_.empty() ? rounds_.end() : std::prev(rounds_.end());
   const std::vector<float> none(peers_, std::numeric_limits<float>::quiet_NaN());
   ++changes_;
   Round& kept = rounds_[round];
   kept.figures.round = round;
   kept.peers = {none, none, none, none};
+  for (auto ahead = sent_ahead_.begin(); ahead != sent_ahead_.end() && ahead->first <= round;
+       ahead = sent_ahead_.erase(ahead))
+    kept.sent += ahead->second;
+  if (newest && before != rounds_.end() && !fits(before->first)) erase(before);
   thin_out();
   const auto added = rounds_.find(round);
   return added == rounds_.end() ? nullptr : &added->second;
 }
 
+/// Not of the newest round.
 void RoundHistory::erase(std::map<std::uint64_t, Round>::iterator round) {
   take_sketches(round->second);
+  std::next(round)->second.sent += round->second.sent;
   rounds_.erase(round);
   ++changes_;
 }
@@ -36,6 +42,20 @@ void RoundHistory::thin_out() {
       if (here->first != newest && !fits(here->first)) erase(here);
     }
   }
+}
+
+void RoundHistory::add_sent(std::uint64_t round, std::uint64_t bytes, std::uint64_t version) {
+  auto kept = rounds_.lower_bound(round);
+  if (kept == rounds_.end()) {
+    sent_ahead_[round] += bytes;
+    if (sent_ahead_.size() <= kMostRounds) return;
+    const auto oldest = sent_ahead_.begin();
+    std::next(oldest)->second += oldest->second;
+    sent_ahead_.erase(oldest);
+    return;
+  }
+  kept->second.sent += bytes;
+  for (; bytes > 0 && kept != rounds_.end(); ++kept) kept->second.figures.changed = version;
 }
 
 void RoundHistory::add_sketch(Round& round, int peer, const std::vector<double>& sketch) {

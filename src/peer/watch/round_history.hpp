@@ -29,6 +29,8 @@ class RoundHistory {
   struct Round {
     RoundFigures figures;
     PeerFigures peers;
+    /// Bytes that nodes have sent since the kept round before, as far as they have recorded them.
+    std::uint64_t sent = 0;
     std::map<int, std::vector<float>> sketches;  ///< by honest peer, until all are there
     std::size_t due = 0;                         ///< how many that are, once there is one
   };
@@ -43,6 +45,10 @@ class RoundHistory {
   const std::map<std::uint64_t, Round>& kept() const { return rounds_; }
   /// How often the set of kept rounds has changed.
   std::uint64_t changes() const { return changes_; }
+
+  /// A node has sent `bytes` between its record before and that of `round`, which need not be kept.
+  /// `version`: of the view; the bytes count in each kept round from `round` on.
+  void add_sent(std::uint64_t round, std::uint64_t bytes, std::uint64_t version);
 
   /// Keeps a peer's sketch with its round, where it has no other length than those before.
   void add_sketch(Round& round, int peer, const std::vector<double>& sketch);
@@ -61,6 +67,7 @@ class RoundHistory {
   std::size_t peers_ = 1;
   std::uint64_t every_ = 1, stride_ = 1;
   std::map<std::uint64_t, Round> rounds_;
+  std::map<std::uint64_t, std::uint64_t> sent_ahead_;  ///< by round, beyond the newest kept one
   std::uint64_t changes_ = 0;
   std::size_t sketch_values_ = 0;
 };

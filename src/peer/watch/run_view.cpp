@@ -70,10 +70,12 @@ void RunView::add(const Json& record, const std::vector<int>& hosted) {
   const std::string type = record_type(record);
   if (type == "round") {
     const int peer = record["peer"].get<int>();
-    add_node(record, peer);
+    const std::uint64_t sent = add_node(record, peer);
     if (peer < peers_) add_to_round(record, peer);
+    rounds_.add_sent(count(record, "round"), sent, version_);
   } else if (type == "server") {
-    add_node(record, record["server"].get<int>());
+    const std::uint64_t sent = add_node(record, record["server"].get<int>());
+    rounds_.add_sent(count(record, "round"), sent, version_);
   } else if (type == "network") {
     add_network(record);
   } else if (type == "membership") {
@@ -83,20 +85,10 @@ void RunView::add(const Json& record, const std::vector<int>& hosted) {
   }
 }
 
-void RunView::add_node(const Json& record, int node) {
+std::uint64_t RunView::add_node(const Json& record, int node) {
   NodeFigures& figures = nodes_.at(static_cast<std::size_t>(node));
   figures.changed = version_;
-  figures.recorded = true;
-  figures.round = count(record, "round");
-  figures.seconds = number(record, "seconds");
-  if (record.contains("train_loss")) figures.train_loss = number(record, "train_loss");
-  figures.test_loss = number(record, "test_loss");
-  figures.test_accuracy = number(record, "test_accuracy");
-  figures.bytes_sent = count(record, "bytes_sent");
-  figures.bytes_received = count(record, "bytes_received");
-  figures.train_seconds = number(record, "train_seconds");
-  figures.wait_seconds = number(record, "wait_seconds");
-  if (record.contains("mix_seconds")) figures.mix_seconds = number(record, "mix_seconds");
+  const std::uint64_t sent = take_record(record, figures);
   if (figures.round > present_.round) update_absences(figures.round);
   const bool trained = trains(node);
   if (figures.state != NodeStatus::joined && figures.state != NodeStatus::lost &&
@@ -104,6 +96,7 @@ void RunView::add_node(const Json& record, int node) {
     figures.state = NodeStatus::training;
   if (!trained && node < peers_ && links_.any_lost())
     for (const int peer : links_.neighbours(node)) update_state(peer);
+  return sent;
 }
 
 RoundHistory::Round* RunView::kept_round(std::uint64_t round) {
@@ -123,7 +116,6 @@ void RunView::add_to_round(const Json& record, int node) {
   kept->peers.train_loss[index] = static_cast<float>(newest.train_loss);
   kept->peers.test_loss[index] = static_cast<float>(newest.test_loss);
   kept->peers.test_accuracy[index] = static_cast<float>(newest.test_accuracy);
-  figures.bytes_sent += newest.bytes_sent;
   figures.seconds = std::max(figures.seconds, newest.seconds);
   if (!std::ranges::binary_search(honest_, node)) return;
   ++figures.nodes;
@@ -372,11 +364,14 @@ ViewSnapshot RunView::after(std::uint64_t version) const {
   const auto is_new = [version](const auto& figures) { return figures.changed > version; };
   for (std::size_t node = 0; node < nodes_.size(); ++node)
     if (is_new(nodes_[node])) snapshot.nodes.emplace_back(static_cast<int>(node), nodes_[node]);
-  for (const auto& [unused, kept] : rounds_.kept())
-    if (is_new(kept.figures)) {
-      snapshot.rounds.push_back(kept.figures);
-      snapshot.rounds.back().due = due_in(kept.figures.round);
-    }
+  std::uint64_t sent = 0;  // up to a round
+  for (const auto& [unused, kept] : rounds_.kept()) {
+    sent += kept.sent;
+    if (!is_new(kept.figures)) continue;
+    snapshot.rounds.push_back(kept.figures);
+    snapshot.rounds.back().due = due_in(kept.figures.round);
+    snapshot.rounds.back().bytes_sent = sent;
+  }
   // In an open run every peer has a link to every other one, and few of them are on the graph.
   for (const auto& [link, figures] : links_.figures())
     if (is_new(figures) && links_.may_be_edge(link)) snapshot.links.emplace_back(link, figures);

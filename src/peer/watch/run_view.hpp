@@ -84,7 +84,8 @@ class RunView {
   std::optional<ReplayedRound> round(std::uint64_t round) const;
 
  private:
-  void add_node(const Json& record, int node);
+  /// Returns what take_record() does.
+  std::uint64_t add_node(const Json& record, int node);
   void add_to_round(const Json& record, int node);
   void add_network(const Json& record);
   void add_membership(const Json& record);
