@@ -57,7 +57,10 @@ FAKE_RUN = """
         id: each((id) => id), round: each(() => round), seconds: each(() => round / 10),
         ...figures(round), bytes_sent: each(() => 5200 * round), bytes_received: each(() => 1),
         wait_seconds: each(() => round / 30), train_seconds: each((id) => round / 30 + id / 1e5),
-        mix_seconds: each(() => round / 90), state: each((id) => (id === 3 ? "lost" : "training")),
+        mix_seconds: each(() => round / 90), first_round: each(() => 0),
+        first_seconds: each(() => 0), first_bytes_sent: each(() => 0),
+        first_train_seconds: each(() => 0),
+        state: each((id) => (id === 3 ? "lost" : "training")),
       },
       rounds: {
         round: rounds, nodes: rounds.map(() => peers), due: rounds.map(() => peers),

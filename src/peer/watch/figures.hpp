@@ -35,6 +35,9 @@ struct NodeFigures : NodeTotals {
   std::uint64_t changed = 0;  ///< version of the view (RunView) at the last change, as below
   bool begun = false;         ///< the header of its process's log was added
   bool recorded = false;      ///< it has a record; before it, only `state` means anything
+  /// As of its first record here, or its first one since its process was started again and counted
+  /// from 0: what it does in a round is a difference to this.
+  NodeTotals first = {};
   double train_loss = kNotKnown, test_loss = kNotKnown, test_accuracy = kNotKnown;
   double distance = kNotKnown;       ///< of its parameters from the mean over the honest peers …
   std::uint64_t distance_round = 0;  ///< … in the newest round of which it is known

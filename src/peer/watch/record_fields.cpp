@@ -20,6 +20,7 @@ std::uint64_t count(const Json& record, const char* field) {
 
 std::uint64_t take_record(const Json& record, NodeFigures& node) {
   const NodeTotals before = node;
+  const bool is_first = !node.recorded;
   node.recorded = true;
   node.round = count(record, "round");
   node.seconds = number(record, "seconds");
@@ -33,6 +34,7 @@ std::uint64_t take_record(const Json& record, NodeFigures& node) {
   if (record.contains("mix_seconds")) node.mix_seconds = number(record, "mix_seconds");
   const bool restarted =
       node.bytes_sent < before.bytes_sent || node.train_seconds < before.train_seconds;
+  if (is_first || restarted) node.first = node;
   return restarted ? node.bytes_sent : node.bytes_sent - before.bytes_sent;
 }
 

@@ -78,6 +78,16 @@ void append_nodes(std::string& text, const std::vector<Node>& nodes) {
   field("train_seconds", &NodeFigures::train_seconds);
   field("wait_seconds", &NodeFigures::wait_seconds);
   field("mix_seconds", &NodeFigures::mix_seconds);
+  const auto first = [&](const char* name, auto member) {
+    using Value = std::decay_t<decltype(nodes.front().second.first.*member)>;
+    column(text, name, nodes, [member](const Node& node) {
+      return node.second.recorded ? std::optional<Value>(node.second.first.*member) : std::nullopt;
+    });
+  };
+  first("first_round", &NodeTotals::round);
+  first("first_seconds", &NodeTotals::seconds);
+  first("first_bytes_sent", &NodeTotals::bytes_sent);
+  first("first_train_seconds", &NodeTotals::train_seconds);
   column(text, "state", nodes, [](const Node& node) { return name_of(node.second.state); });
 }
 

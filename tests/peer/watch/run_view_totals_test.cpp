@@ -1,10 +1,11 @@
-// A view of a run: what nodes count since the start.
+// A view of a run: what nodes count since the start, by round and by node.
 #include <doctest/doctest.h>
 
 #include <cstdint>
 #include <vector>
 
 #include "peer/watch/run_view.hpp"
+#include "peer/watch/view_json.hpp"
 #include "tests/peer/watch/records.hpp"
 
 using namespace gossamer::peer;
@@ -68,4 +69,24 @@ TEST_CASE("Rounds that are no longer kept leave their bytes to the next one") {
   REQUIRE(rounds.size() <= RoundHistory::kMostRounds);
   for (const RoundFigures& round : rounds) CHECK(round.bytes_sent == 100 * round.round);
   CHECK(rounds.back().round == last);
+}
+
+TEST_CASE("The first record of a node is that from which what it does in a round is counted") {
+  RunView view;
+  REQUIRE(view.begin(header_of(4, kAll)).ok());
+  view.add(round_of(2, 40, 1), kAll);  // it joins then
+  view.add(round_of(2, 42, 1), kAll);
+  CHECK(node_of(view, 2).first.round == 40);
+  CHECK(node_of(view, 2).first.bytes_sent == 4000);
+  Json record = round_of(2, 60, 1);
+  record["bytes_sent"] = 10;  // its process was started again
+  view.add(record, kAll);
+  view.add(round_of(2, 62, 1), kAll);
+  const auto state = parse_json(state_json(view.after(0)));
+  REQUIRE(state.ok());
+  const Json& nodes = (*state)["nodes"];
+  CHECK(nodes["first_round"] == Json({nullptr, nullptr, 60, nullptr}));
+  CHECK(nodes["first_bytes_sent"][2] == 10);
+  CHECK(nodes["first_seconds"][2] == 30);
+  CHECK(nodes["first_train_seconds"][2] == 0.1);
 }

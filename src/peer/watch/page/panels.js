@@ -1,6 +1,7 @@
 // What the page says in words and numbers beside graph and curves. All text of the run is set as
 // text: whatever a peer wrote into it stays text.
 
+import { bytesPerRound, bytesSent, secondsPerRound, slowestIn } from "./facts.js";
 import { bytes, duration, percent, plain, whole } from "./scale.js";
 import { AWAY, STATES, isRelayed, markOf } from "./state.js";
 
@@ -235,13 +236,13 @@ function peerButton(view, id) {
 }
 
 export function writeFacts(state) {
-  const { nodes, peers, maxRound } = state, facts = [];
+  const { nodes, peers } = state, facts = [];
   const known = [];
   for (let id = 0; id < peers; ++id) if (nodes.round[id] > 0) known.push(id);
   const sum = (field) => known.reduce((total, id) => total + (nodes[field][id] || 0), 0);
-  const rounds = sum("round"), sent = sum("bytes_sent");
-  facts.push(["Bytes sent", bytes(sent)]);
-  if (rounds > 0) facts.push(["per round and peer", bytes(sent / rounds)]);
+  facts.push(["Bytes sent", bytes(bytesSent(state))]);
+  const each = bytesPerRound(state), pace = secondsPerRound(state);
+  if (Number.isFinite(each)) facts.push(["per round and peer", bytes(each)]);
   const words = { unknown: "without a record", absent: "without part" };
   const present = STATES
     .map((name) => [state.peersIn(name).length, name]).filter(([count]) => count > 0)
@@ -250,11 +251,11 @@ export function writeFacts(state) {
   const lost = [...state.links.values()].filter((link) => link.state === "lost").length;
   const links = state.run.edges?.length;
   if (links !== undefined) facts.push(["Links", `${whole(links)}${lost ? `, ${lost} lost` : ""}`]);
-  const clock = known.reduce((most, id) => Math.max(most, nodes.seconds[id]), 0);
-  if (clock > 0) facts.push(["Time per round", duration(clock / maxRound)]);
+  if (pace > 0) facts.push(["Time per round", duration(pace)]);
   const here = known.filter((id) => !isAway(state, id));
-  const slow = slowest(nodes, here);
-  if (slow) facts.push(["Slowest in training", slow]);
+  const slow = slowestIn(state, here);
+  if (slow)
+    facts.push(["Slowest in training", `peer ${slow.id}, ${slow.part.toFixed(2)} × median`]);
   const last = here.reduce((a, b) => (nodes.lag[b] > nodes.lag[a] ? b : a), here[0]);
   const lag = nodes.lag[last];
   if (lag > 0) facts.push(["Furthest behind", `peer ${last}, ${counted(lag, "round")}`]);
@@ -265,15 +266,6 @@ export function writeFacts(state) {
     if (list.children[k].textContent !== text) list.children[k].textContent = text;
   });
   writeSplit(["train", "wait", "mix"].map((name) => sum(`${name}_seconds`)), known.length);
-}
-
-/** The peer with the longest training per round, against the median. */
-function slowest(nodes, known) {
-  const pace = (id) => nodes.train_seconds[id] / nodes.round[id];
-  const timed = known.filter((id) => pace(id) > 0).sort((a, b) => pace(a) - pace(b));
-  if (timed.length < 2) return null;
-  const last = timed[timed.length - 1], median = pace(timed[Math.floor(timed.length / 2)]);
-  return `peer ${last}, ${(pace(last) / median).toFixed(2)} × median`;
 }
 
 function writeSplit(seconds, peers) {

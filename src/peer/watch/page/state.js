@@ -4,7 +4,8 @@ import { bytes, percent, plain, whole } from "./scale.js";
 
 const NODE_FIELDS = [
   "round", "seconds", "train_loss", "test_loss", "test_accuracy", "distance", "bytes_sent",
-  "bytes_received", "wait_seconds", "train_seconds", "mix_seconds",
+  "bytes_received", "wait_seconds", "train_seconds", "mix_seconds", "first_round",
+  "first_seconds", "first_bytes_sent", "first_train_seconds",
 ];
 export const STATES = ["training", "joined", "lost", "finished", "stopped", "absent", "unknown"];
 /** States of peers whose figures are out of date. */
