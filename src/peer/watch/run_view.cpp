@@ -219,16 +219,19 @@ void RunView::set_participants(const Json& record) {
   const auto ids = parse_ids(record["participants"].get<std::string>(), "participants");
   if (!present_.participants.is_open() || !ids.ok() || ids->back() >= peers_) return;
   const std::uint64_t first = count(record, "round");
+  // Clients draw the graph anew, and learn which peers are due. Most records say again what another
+  // process has recorded.
+  if (present_.participants.at(first).peers != *ids) began_ = version_;
   add_change(present_.participants, {first, *ids});
   update_absences(std::max(present_.round, first));
-  began_ = version_;  // clients draw the graph anew, and know who is due
-  const Json& edges = record["topology"]["edge_list"];
   if (present_.participants.changes().back().first > first || !run_->contains("topology")) return;
   Json run = *run_;
-  run["topology"]["edge_list"] = edges;
-  run_ = std::make_shared<const Json>(checked_header(std::move(run)));
+  run["topology"]["edge_list"] = record["topology"]["edge_list"];
+  run = checked_header(std::move(run));
+  if (run == *run_) return;
+  run_ = std::make_shared<const Json>(std::move(run));
   links_.set_edges(neighbours_of(*run_, peers_));
-  rounds_changed_ = version_;
+  began_ = rounds_changed_ = version_;
 }
 
 /// `round`: the newest of all nodes.

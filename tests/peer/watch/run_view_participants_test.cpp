@@ -134,6 +134,12 @@ TEST_CASE("Changes of an open run come with the log, and with the edges of the g
   REQUIRE(view.round(8).has_value());
   CHECK(view.round(8)->lost_links == std::vector{std::pair(0, 2)});
 
+  // The other processes record it too, one that joins of the round in which it does.
+  const std::uint64_t known = view.after(0).version;
+  view.add(participants(0, 9, "0-2", {{0, 1}, {0, 2}}), {0});
+  view.add(participants(0, 11, "0-2", {{0, 1}, {0, 2}}), {0});
+  CHECK(view.after(known).run == nullptr);
+
   // Another process has recorded an earlier change, and the newest one too.
   REQUIRE(view.begin(open_header({1})).ok());
   view.add(participants(1, 5, "0", {}), {1});

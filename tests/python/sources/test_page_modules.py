@@ -116,3 +116,21 @@ def test_bytes_of_servers_count(script: Script) -> None:
 def test_nothing_is_known_before_the_second_record(script: Script) -> None:
     state = state_of(run_of(1), node_of(0, (0, 0, 5, 0), (0, 0, 5, 0)))
     assert script(FACTS, state) == {"sent": 5, "each": None, "pace": None, "slow": None}
+
+
+TAKE = """
+import { RunState } from "./state.js";
+const state = new RunState();
+answer(given.map((each) => [...state.take(each)].includes("another run")));
+"""
+
+
+def test_the_whole_state_of_the_same_run_is_no_other_run(script: Script) -> None:
+    """When participants change, the process sends the whole state again."""
+
+    def state(**run: Any) -> dict[str, Any]:
+        return state_of(run_of(3) | run, node_of(0, (0, 0, 0, 0), (2, 1, 0, 0)))
+
+    states = [state(), state(edges=[[0, 1]]), state(run_id="s"), state(run_id="s", servers=1)]
+    assert script(TAKE, states) == [True, False, True, True]
+    assert script(TAKE, [{"version": 5, "nodes": {}}, state(), state()]) == [False, True, False]

@@ -127,7 +127,7 @@ function draw() {
   const now = performance.now(), changed = pending;
   pending = new Set();
   drawnAt = now;
-  if (changed.has("run")) begin();
+  if (changed.has("run")) begin(changed.has("another run"));
   if (changed.has("rounds") || changed.has("end")) replay.update(), curves.update();
   if (changed.has("links")) graph.updateLinks();
   if (changed.has("nodes") || changed.has("run")) offerMeasures();
@@ -153,10 +153,15 @@ function showSilence() {
   panels.write("connection", "The process does not answer.");
 }
 
-function begin() {
-  view.selected = view.hovered = view.replay = view.replayed = null;
+/** The whole state has come: of another run, or of the same one, with other participants say. */
+function begin(isAnother) {
+  if (isAnother) {
+    view.selected = view.hovered = view.replay = view.replayed = null;
+    element("peer-number").value = "";
+  } else if (view.replay !== null) {
+    replay.load();  // the figures of the round may be others
+  }
   element("peer-number").max = state.total - 1;
-  element("peer-number").value = "";
   const about = `Graph of ${state.peers} peers, ${state.run.topology}. `;
   const keys = "Arrow keys select a peer, Escape selects none.";
   element("peers").setAttribute("aria-label", about + keys);

@@ -66,14 +66,19 @@ export class RunState {
     this.cache = new Map();  // round → figures by peer
   }
 
-  /** Takes an answer of /state. Returns what changed, as a set of words. */
+  /**
+   * Takes an answer of /state. Returns what changed, as a set of words: "run" is the whole state,
+   * and with "another run" what the reader has chosen of the one before means nothing.
+   */
   take(answer) {
     const changed = new Set();
     if (answer.run) {
+      const known = this.run && [this.run.run_id, this.total].join();
       this.forget();
       this.begin(answer.run);
       this.predicted = answer.predicted ?? null;
       changed.add("run");
+      if ([this.run.run_id, this.total].join() !== known) changed.add("another run");
     }
     if (answer.version !== this.version) changed.add("version");
     this.version = answer.version;
