@@ -226,7 +226,7 @@ void RunView::set_participants(const Json& record) {
   update_absences(std::max(present_.round, first));
   if (present_.participants.changes().back().first > first || !run_->contains("topology")) return;
   Json run = *run_;
-  run["topology"]["edge_list"] = record["topology"]["edge_list"];
+  run["topology"] = record["topology"];
   run = checked_header(std::move(run));
   if (run == *run_) return;
   run_ = std::make_shared<const Json>(std::move(run));

@@ -8,6 +8,7 @@
 #include "peer/log/metrics.hpp"
 #include "peer/watch/run_header.hpp"
 #include "peer/watch/run_view.hpp"
+#include "peer/watch/view_json.hpp"
 #include "tests/peer/watch/records.hpp"
 
 using namespace gossamer::peer;
@@ -150,6 +151,34 @@ TEST_CASE("Changes of an open run come with the log, and with the edges of the g
 
   view.add(end_of("left"), {1});
   CHECK(node_of(view, 1).state == NodeStatus::absent);
+}
+
+TEST_CASE("The properties of the topology are those of the newest participants") {
+  RunView view;
+  Json header = open_header({0});
+  header["topology"]["spectral_gap"] = 1;
+  header["topology"]["symmetric"] = true;
+  header["topology"]["lattice"] = {2};
+  REQUIRE(view.begin(header).ok());
+  Json record = participants(0, 9, "0-2", {{0, 1}, {1, 2}, {2, 0}});
+  record["topology"]["spectral_gap"] = 0.25;
+  record["topology"]["symmetric"] = false;
+  view.add(record, {0});
+  const auto run = [&] { return parse_json(state_json(view.after(0))).value()["run"]; };
+  CHECK(run()["spectral_gap"] == 0.25);
+  CHECK(run()["symmetric"] == false);
+  CHECK(run()["lattice"].is_null());
+  CHECK(run()["topology"] == "ring");
+  record["round"] = 12;
+  record["participants"] = "0,1";
+  record["topology"]["lattice"] = {"x"};
+  view.add(record, {0});
+  CHECK(run()["lattice"].is_null());
+  record["round"] = 15;
+  record["participants"] = "0-2";
+  record["topology"]["lattice"] = {3};
+  view.add(record, {0});
+  CHECK(run()["lattice"] == Json({3}));
 }
 
 TEST_CASE("Participants of an open run that are not sound are ignored") {
