@@ -134,3 +134,20 @@ def test_the_whole_state_of_the_same_run_is_no_other_run(script: Script) -> None
     states = [state(), state(edges=[[0, 1]]), state(run_id="s"), state(run_id="s", servers=1)]
     assert script(TAKE, states) == [True, False, True, True]
     assert script(TAKE, [{"version": 5, "nodes": {}}, state(), state()]) == [False, True, False]
+
+
+RELAYED = """
+import { isRelayed } from "./state.js";
+answer(given.map((link) => [isRelayed({ replay: null }, link), isRelayed({ replay: 4 }, link)]));
+"""
+
+
+def test_a_lost_link_is_not_relayed(script: Script) -> None:
+    links = [
+        {"state": state, "route": route}
+        for state in ("active", "suspected", "lost")
+        for route in ("relayed", "direct")
+    ]
+    now = [relayed for relayed, _ in script(RELAYED, links)]
+    assert now == [True, False, True, False, False, False]
+    assert not any(before for _, before in script(RELAYED, links))

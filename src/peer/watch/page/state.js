@@ -35,9 +35,9 @@ export function markOf(view, link) {
   return link.state === "active" ? null : link.state;
 }
 
-/** At present. Of earlier rounds the ways of links are not known. */
+/** At present, and not lost. Of earlier rounds the ways of links are not known. */
 export function isRelayed(view, link) {
-  return view.replay === null && link?.route === "relayed";
+  return view.replay === null && link?.route === "relayed" && link.state !== "lost";
 }
 
 export class RunState {
