@@ -34,6 +34,7 @@ struct NodeTotals {
 struct NodeFigures : NodeTotals {
   std::uint64_t changed = 0;  ///< version of the view (RunView) at the last change, as below
   bool begun = false;         ///< the header of its process's log was added
+  int clock = 0;              ///< of EventHistory: that of its process
   bool recorded = false;      ///< it has a record; before it, only `state` means anything
   /// As of its first record here, or its first one since its process was started again and counted
   /// from 0: what it does in a round is a difference to this.
@@ -93,7 +94,8 @@ struct LinkFigures {
 
 struct EventLine {
   std::uint64_t changed = 0;
-  double seconds = 0;
+  int clock = 0;       ///< of EventHistory, that of …
+  double seconds = 0;  ///< … since the start of the peer's process
   std::uint64_t round = 0;
   int peer = 0;
   std::string event;  ///< that of a membership record, or "ended"

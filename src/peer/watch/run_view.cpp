@@ -16,7 +16,7 @@ namespace gossamer::peer {
 RunView::RunView(RunViewOptions options)
     : options_(std::move(options)),
       predicted_(std::make_shared<const Json>(options_.predicted)),
-      events_(options_.order()) {
+      events_(options_.order(), rounds_) {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   const auto microseconds = std::chrono::duration_cast<std::chrono::microseconds>(now).count();
   version_ = began_ = static_cast<std::uint64_t>(std::max<std::int64_t>(1, microseconds));
@@ -26,12 +26,11 @@ void RunView::reset() {
   const std::lock_guard lock(mutex_);
   began_ = rounds_changed_ = ++version_;
   run_ = nullptr;
-  end_ = Json();
   honest_.clear(), nodes_.clear();
   present_.round = 0;
   rounds_ = {};
   links_ = {};
-  events_ = EventHistory(options_.order());
+  events_ = EventHistory(options_.order(), rounds_);
   running_.clear();
 }
 
@@ -116,7 +115,7 @@ void RunView::add_to_round(const Json& record, int node) {
   kept->peers.train_loss[index] = static_cast<float>(newest.train_loss);
   kept->peers.test_loss[index] = static_cast<float>(newest.test_loss);
   kept->peers.test_accuracy[index] = static_cast<float>(newest.test_accuracy);
-  figures.seconds = std::max(figures.seconds, newest.seconds);
+  figures.seconds = std::max(figures.seconds, events_.time(newest.clock, newest.seconds));
   if (!std::ranges::binary_search(honest_, node)) return;
   ++figures.nodes;
   figures.train_loss.add(newest.train_loss);
@@ -157,7 +156,7 @@ void RunView::add_sketch(RoundHistory::Round& kept, const std::string& text, int
     return (state == NodeStatus::lost || state == NodeStatus::stopped) && counts(each) &&
            !kept.sketches.contains(each);
   };
-  const bool all_train = !links_.any_lost() && end_.is_null();
+  const bool all_train = !links_.any_lost() && !events_.has_end();
   const auto gone = all_train ? 0 : std::ranges::count_if(honest_, may_never_come);
   if (kept.sketches.size() + static_cast<std::size_t>(gone) < kept.due) return;
   const ConsensusDistance estimate = rounds_.take_estimate(kept, honest_);
@@ -196,11 +195,15 @@ void RunView::add_network(const Json& record) {
 void RunView::add_membership(const Json& record) {
   const int peer = record["peer"].get<int>();
   const auto event = record["event"].get<std::string>();
-  events_.add(record, version_);
+  NodeFigures& figures = nodes_.at(static_cast<std::size_t>(peer));
   if (event == "joined") {
-    nodes_.at(static_cast<std::size_t>(peer)).state = NodeStatus::joined;
-    nodes_[static_cast<std::size_t>(peer)].changed = version_;
+    const double seconds = number(record, "seconds");
+    if (!figures.recorded || seconds < figures.seconds)
+      figures.clock = events_.add_clock(count(record, "round"), seconds);
+    figures.state = NodeStatus::joined;
+    figures.changed = version_;
   }
+  events_.add(record, figures.clock, version_);
   if (event == "participants") set_participants(record);
   if (!event.starts_with("link_") || !record["neighbour"].is_number()) return;
   const auto neighbour = count(record, "neighbour");
@@ -288,7 +291,7 @@ void RunView::add_report(int node, const NodeReport& before, const NodeReport& r
   const auto shown = std::min<std::uint64_t>(missed, report.events.size());
   for (auto event = report.events.end() - static_cast<std::ptrdiff_t>(shown);
        event != report.events.end(); ++event)
-    events_.add(*event, version_);
+    events_.add(*event, figures.clock, version_);
 }
 
 // The suspicion may be that of another process, and name any nodes.
@@ -328,7 +331,6 @@ void RunView::update_state(int node) {
 
 void RunView::add_end(const Json& record, const std::vector<int>& hosted) {
   const auto reason = record["reason"].get<std::string>();
-  const auto message = record["message"].get<std::string>();
   for (const int node : hosted) {
     NodeFigures& figures = nodes_.at(static_cast<std::size_t>(node));
     // A process finishes the run also after the last round of a peer of its own.
@@ -339,21 +341,8 @@ void RunView::add_end(const Json& record, const std::vector<int>& hosted) {
     figures.changed = version_;
     running_.erase(node);
   }
-  events_.add({.changed = version_,
-               .seconds = number(record, "seconds"),
-               .round = count(record, "rounds"),
-               .peer = hosted.front(),
-               .event = "ended",
-               .text = message.empty() ? reason : reason + ": " + message});
-  // A run has finished only if all of its processes have.
-  const auto rank = [](const Json& end) {
-    return std::pair(end["reason"] != "finished" && end["reason"] != kLeft, number(end, "seconds"));
-  };
-  if (end_.is_null() || rank(record) > rank(end_))
-    end_ = {{"reason", reason},
-            {"message", message},
-            {"rounds", record["rounds"]},
-            {"seconds", record["seconds"]}};
+  const int lowest = hosted.front();
+  events_.add_end(record, lowest, nodes_[static_cast<std::size_t>(lowest)].clock, version_);
 }
 
 ViewSnapshot RunView::after(std::uint64_t version) const {
@@ -378,9 +367,9 @@ ViewSnapshot RunView::after(std::uint64_t version) const {
   // In an open run every peer has a link to every other one, and few of them are on the graph.
   for (const auto& [link, figures] : links_.figures())
     if (is_new(figures) && links_.may_be_edge(link)) snapshot.links.emplace_back(link, figures);
-  for (const EventLine& event : events_.newest())
-    if (is_new(event)) snapshot.events.push_back(event);
-  if (running_.empty()) snapshot.end = end_;
+  for (EventLine& event : events_.newest())
+    if (is_new(event)) snapshot.events.push_back(std::move(event));
+  if (running_.empty()) snapshot.end = events_.end();
   if (rounds_changed_ > version || version == 0) {
     snapshot.kept_rounds.emplace();
     for (const auto& [round, unused] : rounds_.kept()) snapshot.kept_rounds->push_back(round);

@@ -49,7 +49,7 @@ struct RunViewOptions {
   Json predicted = {};  ///< the field of that name of /state, or null
   /// Clocks of several machines do not agree.
   EventHistory::Order order() const {
-    return hears_others ? EventHistory::Order::of_arrival : EventHistory::Order::of_seconds;
+    return hears_others ? EventHistory::Order::of_arrival : EventHistory::Order::of_time;
   }
 };
 
@@ -121,7 +121,6 @@ class RunView {
   LinkHistory links_;
   EventHistory events_;
   std::set<int> running_;  ///< nodes of processes whose log has no end record
-  Json end_;
 };
 
 }  // namespace gossamer::peer
