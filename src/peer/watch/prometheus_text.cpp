@@ -48,8 +48,14 @@ void append_nodes(std::string& text, const ViewSnapshot& snapshot) {
   const auto gauge = [&](std::string_view name, std::string_view help, auto value) {
     of_nodes(text, snapshot, name, "gauge", help, value);
   };
-  const auto counter = [&](std::string_view name, std::string_view help, auto value) {
-    of_nodes(text, snapshot, name, "counter", help, value);
+  // Totals of a resumed run go on. A counter of a new process that began at them would be one that
+  // was reset to that value, and its rate would jump.
+  const auto counter = [&](std::string_view name, std::string_view what, auto member) {
+    const std::string help =
+        fmt::format("{} since the first record that this process has of the peer.", what);
+    of_nodes(text, snapshot, name, "counter", help, [member](const NodeFigures& node) {
+      return static_cast<double>(node.*member - node.first.*member);
+    });
   };
   using Node = NodeFigures;
   gauge("round", "Rounds done, as of the newest record.",
@@ -65,16 +71,11 @@ void append_nodes(std::string& text, const ViewSnapshot& snapshot) {
         [](const Node& node) { return node.distance; });
   gauge("run_seconds", "Seconds since the start, virtual or real.",
         [](const Node& node) { return node.seconds; });
-  counter("bytes_sent_total", "Bytes sent, with headers.",
-          [](const Node& node) { return static_cast<double>(node.bytes_sent); });
-  counter("bytes_received_total", "Bytes received, with headers.",
-          [](const Node& node) { return static_cast<double>(node.bytes_received); });
-  counter("train_seconds_total", "Seconds of training.",
-          [](const Node& node) { return node.train_seconds; });
-  counter("wait_seconds_total", "Seconds of waiting for neighbours.",
-          [](const Node& node) { return node.wait_seconds; });
-  counter("mix_seconds_total", "Seconds of averaging.",
-          [](const Node& node) { return node.mix_seconds; });
+  counter("bytes_sent_total", "Bytes sent, with headers,", &NodeTotals::bytes_sent);
+  counter("bytes_received_total", "Bytes received, with headers,", &NodeTotals::bytes_received);
+  counter("train_seconds_total", "Seconds of training", &NodeTotals::train_seconds);
+  counter("wait_seconds_total", "Seconds of waiting for neighbours", &NodeTotals::wait_seconds);
+  counter("mix_seconds_total", "Seconds of averaging", &NodeTotals::mix_seconds);
   gauge("peer_lost", "1: every neighbour that trains has lost its link to the peer.",
         [](const Node& node) { return node.state == NodeStatus::lost ? 1.0 : 0.0; });
 }

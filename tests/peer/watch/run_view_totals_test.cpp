@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "peer/watch/run_view.hpp"
@@ -69,6 +70,26 @@ TEST_CASE("Rounds that are no longer kept leave their bytes to the next one") {
   REQUIRE(rounds.size() <= RoundHistory::kMostRounds);
   for (const RoundFigures& round : rounds) CHECK(round.bytes_sent == 100 * round.round);
   CHECK(rounds.back().round == last);
+}
+
+TEST_CASE("Counters of Prometheus begin at 0 in each process, though the totals of a run go on") {
+  RunView view;
+  REQUIRE(view.begin(header_of(4, kAll)).ok());
+  const auto has = [&](const std::string& line) {
+    return metrics_text(view.after(0)).find("\ngossamer_" + line + "\n") != std::string::npos;
+  };
+  view.add(round_of(2, 40, 1), kAll);  // of a run that was resumed
+  CHECK(has("bytes_sent_total{peer=\"2\"} 0"));
+  Json record = round_of(2, 44, 1);
+  record["wait_seconds"] = 1.2;
+  view.add(record, kAll);
+  CHECK(has("bytes_sent_total{peer=\"2\"} 400"));
+  CHECK(has("bytes_received_total{peer=\"2\"} 360"));
+  CHECK(has("wait_seconds_total{peer=\"2\"} 1"));
+  CHECK(has("round{peer=\"2\"} 44"));
+  record["bytes_sent"] = 5;  // the node's process was started again
+  view.add(record, kAll);
+  CHECK(has("bytes_sent_total{peer=\"2\"} 0"));
 }
 
 TEST_CASE("The first record of a node is that from which what it does in a round is counted") {
