@@ -88,6 +88,7 @@ Result<int> run_peers(const PeerCommand& command, Config config, const Environme
 Result<int> run_worker(const PeerCommand& command, const Config& config, const WorkerPlace& worker,
                        const Environment& environment) {
   GOSSAMER_TRY_STATUS(check_worker(config, worker));
+  if (const std::string note = page_note(config, worker); !note.empty()) print_message(note);
   const auto links = std::make_shared<ReplicaLinks>(worker.part, config.model.split.workers());
   GOSSAMER_TRY(const Setup setup,
                make_network_setup(part_config(config, worker), {worker.replica}, environment,

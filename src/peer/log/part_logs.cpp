@@ -8,9 +8,7 @@
 #include "train/split/options.hpp"
 
 namespace gossamer::peer {
-namespace {
 
-/// The workers of a replica. The header may hold anything.
 std::size_t parts_of(const Json& header) {
   const Json& config = header.at("config");
   const auto split = config.find("split");
@@ -23,8 +21,6 @@ std::size_t parts_of(const Json& header) {
   return number("layers", train::SplitOptions::kMostLayers) *
          number("parameters", train::SplitOptions::kMostParameters);
 }
-
-}  // namespace
 
 Result<std::vector<std::vector<ProcessLog>>> logs_by_part(const std::filesystem::path& folder,
                                                           std::vector<ProcessLog> logs) {

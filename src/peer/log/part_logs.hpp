@@ -1,6 +1,7 @@
 // The logs of a run whose replicas are cut over processes: those of each part together.
 #pragma once
 
+#include <cstddef>
 #include <filesystem>
 #include <vector>
 
@@ -8,6 +9,9 @@
 #include "peer/log/run_files.hpp"
 
 namespace gossamer::peer {
+
+/// The workers of a replica, by the configuration in the header of a log, which may hold anything.
+std::size_t parts_of(const Json& header);
 
 /// The logs by part, ascending; of models that are not cut over processes there is one part. Errors
 /// (data): a part has no log, or a log is of models that are cut in another way.

@@ -118,6 +118,12 @@ Config part_config(Config config, const WorkerPlace& worker) {
   return config;
 }
 
+std::string page_note(const Config& config, const WorkerPlace& worker) {
+  if (worker.part == 0 || config.net.http.empty()) return {};
+  return fmt::format("net.http: worker {} serves no page; those of part 0 do, such as worker {}",
+                     worker.name(), WorkerPlace{worker.replica, 0}.name());
+}
+
 Config replica_config(Config config, const WorkerPlace& worker) {
   const std::string name = fmt::format("replica{}", worker.replica);
   config.run.id = config.run_id() + "-" + name;

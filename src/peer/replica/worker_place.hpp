@@ -41,6 +41,9 @@ Status check_worker(const Config& config, const WorkerPlace& worker);
 /// The workers of part 0 serve the page of the run.
 Config part_config(Config config, const WorkerPlace& worker);
 
+/// A line that says that this worker serves no page, though net.http asks for one; else empty.
+std::string page_note(const Config& config, const WorkerPlace& worker);
+
 /// The configuration of the network of the workers of this replica, whose peers are the parts. The
 /// run is named <run id>-replica2, and the rendezvous is a folder of that name in that of `config`;
 /// [net] is as of replica_options().

@@ -7,6 +7,8 @@
 #include <optional>
 #include <string_view>
 
+#include "peer/log/part_logs.hpp"
+
 namespace gossamer::peer {
 namespace {
 
@@ -176,6 +178,9 @@ Json run_json(const ViewSnapshot& snapshot) {
   for (const char* field : {"symmetric", "spectral_gap", "lattice"})
     run[field] = value_or_null(topology, field);
   run["edges"] = value_or_null(topology, "edge_list");
+  // Of a log of a worker of a cut model: which one it is, of how many.
+  run["part"] = value_or_null(header, "part");
+  run["workers"] = run["part"].is_null() ? Json() : Json(parts_of(header));
   run["served_by"] = snapshot.served_by ? Json(*snapshot.served_by) : Json();
   run["hears_others"] = snapshot.hears_others;
   return run;

@@ -96,6 +96,16 @@ TEST_CASE("workers with addresses: those of a part, and the ports after those of
   CHECK(replica_config(folder, {1, 1}).net.peers.empty());
 }
 
+TEST_CASE("a worker that serves no page says which one does") {
+  const Config config = cut({"net.http=127.0.0.1:8080"});
+  CHECK(page_note(config, {1, 2}) ==
+        "net.http: worker 1.2 serves no page; those of part 0 do, such as worker 1.0");
+  CHECK(part_config(config, {1, 2}).net.http == "");
+  CHECK(page_note(config, {1, 0}) == "");
+  CHECK(part_config(config, {1, 0}).net.http == "127.0.0.1:8080");
+  CHECK(page_note(cut(), {1, 2}) == "");
+}
+
 TEST_CASE("workers with addresses: each one has its own key") {
   Config config = cut({of_ports(7000, 6)});
   config.net.keys = {"00", "01", "02", "10", "11", "12"};

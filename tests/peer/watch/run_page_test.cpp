@@ -65,6 +65,21 @@ TEST_CASE("The paths of a page") {
         Json({1, nullptr, nullptr, nullptr}));
 }
 
+TEST_CASE("Of the log of a worker the state says which one it is, and of how many") {
+  Json header = header_of(2, {0});
+  const auto run = [&header] {
+    RunView view;
+    REQUIRE(view.begin(header).ok());
+    return json_of(answer_of(view, "/state"))["run"];
+  };
+  header["config"]["split"] = {{"layers", 2u}, {"parameters", 3u}};
+  CHECK(run()["part"].is_null());
+  CHECK(run()["workers"].is_null());
+  header["part"] = 1;
+  CHECK(run()["part"] == 1);
+  CHECK(run()["workers"] == 6);
+}
+
 TEST_CASE("Paths that are wrong get an error and no file") {
   RunView view;
   for (const char* path : {"/../../etc/passwd", "//", "/page.js/", "", "state", "/page", "/state/",

@@ -151,3 +151,23 @@ def test_a_lost_link_is_not_relayed(script: Script) -> None:
     now = [relayed for relayed, _ in script(RELAYED, links)]
     assert now == [True, False, True, False, False, False]
     assert not any(before for _, before in script(RELAYED, links))
+
+
+NOTE = """
+import { graphNote } from "./panels.js";
+import { RunState } from "./state.js";
+answer(given.map((each) => {
+  const state = new RunState();
+  state.take(each);
+  return graphNote(state, { replay: null });
+}));
+"""
+
+
+def test_a_page_says_of_which_worker_its_figures_are(script: Script) -> None:
+    node = node_of(0, (0, 0, 0, 0), (2, 1, 0, 0))
+    states = [
+        state_of(run_of(3) | {"part": part, "workers": workers}, node)
+        for part, workers in ((None, None), (0, 4))
+    ]
+    assert script(NOTE, states) == ["", "Each peer has 4 workers: figures of worker 0 of each."]

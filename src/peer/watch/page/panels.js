@@ -109,7 +109,8 @@ export function writeKey(state, view) {
   write("graph-note", graphNote(state, view));
 }
 
-function graphNote(state, view) {
+/** What the graph does not say by itself. */
+export function graphNote(state, view) {
   const { run } = state, notes = [];
   if (view.replay !== null) {
     notes.push(view.replayed ? `As of round ${view.replay}; of states, only losses are replayed.`
@@ -121,6 +122,8 @@ function graphNote(state, view) {
   if (view.replay === null && [...state.links.values()].some((link) => link.bytes > 0))
     notes.push("The wider a link, the more bytes it has carried.");
   if (!run.edges) notes.push("There are too many links to list them.");
+  if (Number.isInteger(run.part))
+    notes.push(`Each peer has ${run.workers} workers: figures of worker ${run.part} of each.`);
   if (run.served_by && run.served_by.length < state.total) {
     const who = listed(run.served_by, "node");
     notes.push(`The process that serves this page hosts ${who} and ${run.hears_others
