@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <kj/async-io.h>
 #include <kj/compat/http.h>
+#include <kj/debug.h>
 #include <netinet/in.h>
 #include <pthread.h>
 #include <sys/socket.h>
@@ -124,6 +125,7 @@ class Service final : public kj::HttpService {
   kj::Promise<void> send(WebAnswer answer, bool with_content, Response& response) {
     kj::HttpHeaders headers(table_);
     headers.set(kj::HttpHeaderId::CONTENT_TYPE, kj::str(answer.type.c_str()));
+    if (answer.status == 405) headers.add("Allow", "GET, HEAD");
     headers.add("Cache-Control", "no-store");
     headers.add("Content-Security-Policy", "default-src 'self'; frame-ancestors 'none'");
     headers.add("Cross-Origin-Resource-Policy", "same-origin");
@@ -142,6 +144,25 @@ class Service final : public kj::HttpService {
   kj::Duration time_to_answer_;
   kj::Timer& timer_;
   const kj::HttpHeaderTable& table_;
+};
+
+/// Of one connection. KJ says that an answer ends it, and yet would answer the requests that have
+/// come behind the first one.
+class FirstRequest final : public kj::HttpService {
+ public:
+  explicit FirstRequest(kj::HttpService& service) : service_(service) {}
+
+  kj::Promise<void> request(kj::HttpMethod method, kj::StringPtr url,
+                            const kj::HttpHeaders& headers, kj::AsyncInputStream& body,
+                            Response& response) override {
+    // Without an answer, KJ closes the connection.
+    if (std::exchange(asked_, true)) return KJ_EXCEPTION(DISCONNECTED, "a further request");
+    return service_.request(method, url, headers, body, response);
+  }
+
+ private:
+  kj::HttpService& service_;
+  bool asked_ = false;
 };
 
 /// A client that breaks the protocol, or goes away, is no news, and an answer ends its connection.
@@ -167,7 +188,12 @@ class Reception {
         longest_(in_kj(limits.request + limits.answer)),
         receiver_(kj::mv(receiver)),
         timer_(timer),
-        server_(timer, table, service, settings(in_kj(limits.request))),
+        server_(
+            timer, table,
+            [&service](kj::AsyncIoStream&) -> kj::Own<kj::HttpService> {
+              return kj::heap<FirstRequest>(service);
+            },
+            settings(in_kj(limits.request))),
         connections_(manners_) {}
 
   /// Never ends: what fails at one connection does not keep the next one from being accepted.

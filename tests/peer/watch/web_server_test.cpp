@@ -64,9 +64,12 @@ TEST_CASE("Only requests that read are answered") {
   const auto server = served();
   for (const char* method : {"POST", "PUT", "DELETE"}) {
     CAPTURE(method);
-    CHECK(answer(*server, std::string(method) + " / HTTP/1.1\r\nHost: localhost\r\n"
-                                                "Content-Length: 3\r\nConnection: close\r\n\r\nabc")
-              .starts_with("HTTP/1.1 405"));
+    const std::string text =
+        answer(*server, std::string(method) +
+                            " / HTTP/1.1\r\nHost: localhost\r\n"
+                            "Content-Length: 3\r\nConnection: close\r\n\r\nabc");
+    CHECK(text.starts_with("HTTP/1.1 405"));
+    CHECK(text.find("\r\nAllow: GET, HEAD\r\n") != text.npos);
   }
 }
 
@@ -97,6 +100,16 @@ TEST_CASE("An answer ends its connection: a client cannot keep it with further r
   CHECK(text.ends_with("hello"));
   CHECK(text.find("Connection: close") != text.npos);
   CHECK(std::chrono::steady_clock::now() - begin < 5s);  // KJ would wait so long for another one
+}
+
+TEST_CASE("Of several requests that come at once the first one alone is answered") {
+  const auto server = served();
+  const std::string request = "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
+  const std::string text = answer(*server, request + request + request);
+  CHECK(text.starts_with("HTTP/1.1 200 OK\r\n"));
+  CHECK(text.ends_with("\r\n\r\nhello"));
+  CHECK(text.find("HTTP/1.1", 1) == text.npos);
+  CHECK(is_served(*server));
 }
 
 TEST_CASE("A name of this machine is local, and may be asked for") {
