@@ -1,13 +1,12 @@
 """What to do when two peers refuse each other because of their models: the errors of a start."""
 
-import hashlib
-import math
 import re
+from hashlib import sha256
 
 from gossamer._core import Error
-from gossamer.trainer import RequestHandler
+from gossamer.trainer import RequestHandler, TensorHash, row_hashes
 
-LISTED = 8  # tensors in a message
+LISTED = 8  # tensors of a kind in a message
 
 # src/net/wire/hello.cpp: "its model is THEIRS, ours is OURS", or "its model is not ours, OURS".
 # The digits are the number of scaled features.
@@ -22,7 +21,15 @@ SAME_START = (
 
 
 def initial_hash(handler: RequestHandler, peer: int) -> str:
-    return hashlib.sha256(handler.initial_bytes(peer)).hexdigest()
+    """Of the row, and of the parameters that it does not have."""
+    return combined(handler.initial_bytes(peer), handler.untrained_hashes(peer))
+
+
+def combined(row: bytes, untrained: list[TensorHash]) -> str:
+    start = sha256(row)
+    for name, shape, found in untrained:
+        start.update(f"{name} {shape} {found}".encode())
+    return start.hexdigest()
 
 
 def with_remedy(error: Error, handler: RequestHandler, hosted: list[int]) -> Error:
@@ -66,17 +73,19 @@ def tensor_hashes(handler: RequestHandler, hosted: list[int], start: str | None)
     """The first tensors of this peer, so that two messages show which one differs first."""
     if start is None:
         return ""
-    values = handler.initial_bytes(hosted[0])
-    if not hashlib.sha256(values).hexdigest().startswith(start):
+    values, untrained = handler.initial_bytes(hosted[0]), handler.untrained_hashes(hosted[0])
+    if not combined(values, untrained).startswith(start):
         return ""  # the parameters are not the initial ones any more
-    begin, hashes = 0, []
-    for name, shape in handler.tensors()[:LISTED]:
-        end = begin + 4 * math.prod(shape)
-        size = "×".join(str(each) for each in shape) or "1"
-        hashes.append(f"{name} ({size}) {hashlib.sha256(values[begin:end]).hexdigest()[:8]}")
-        begin = end
-    more = ", …" if len(handler.tensors()) > LISTED else ""
-    return (
+    text = (
         f". Shapes and hashes of the initial tensors of peer {hosted[0]}, to compare with the "
-        f"other peer's: {', '.join(hashes)}{more}"
+        f"other peer's: {listed(row_hashes(handler.tensors(), values))}"
     )
+    return text + (f"; not in its optimizer: {listed(untrained)}" if untrained else "")
+
+
+def listed(tensors: list[TensorHash]) -> str:
+    hashes = []
+    for name, shape, found in tensors[:LISTED]:
+        size = "×".join(str(each) for each in shape) or "1"
+        hashes.append(f"{name} ({size}) {found[:8]}")
+    return ", ".join(hashes) + (", …" if len(tensors) > LISTED else "")

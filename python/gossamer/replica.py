@@ -12,6 +12,8 @@ from gossamer._core import Error
 from gossamer.masters import Master, ShardMaster, local_parts, master_of
 from gossamer.row_state import RowState
 from gossamer.staging import Copy, Stager
+from gossamer.trainer import TensorHash
+from gossamer.untrained import tensor_hash, untrained_parameters
 
 BUFFERS = ("refuse", "keep", "mix")
 
@@ -45,6 +47,7 @@ class Replica:
         self._length = sum(master.shape.numel() for master in self.masters)
         self._length += sum(buffer.numel() for _, buffer in self.buffers)
         self._listed = self._parameter_ids()
+        self._untrained = [] if module is None else untrained_parameters(module, optimizer)
         self._module = module
         self._of_module = self._module_ids()
         if module is not None and not set(self._listed) & set(self._of_module):
@@ -90,6 +93,10 @@ class Replica:
         row = torch.empty(self._length)
         self.write_initial(row)
         return bytes(row.numpy().tobytes())
+
+    def untrained_hashes(self) -> list[TensorHash]:
+        """Those of the module's parameters that no row has."""
+        return [tensor_hash(name, parameter) for name, parameter in self._untrained]
 
     @torch.no_grad()
     def take_copy(self, x: Any) -> None:

@@ -177,7 +177,8 @@ def arguments(
 ) -> RunArguments:
     overrides = overrides_for(handler, config, settings, out)
     sections = read_sections(config, overrides, settings)
-    handler.begin(starts_alike=sections["run"]["init"] == "same")
+    starts_alike = sections["run"]["init"] == "same"
+    handler.begin(starts_alike)
     handler.choose_evaluation(sections["data"]["evaluate"], sections["data"]["validation"])
     shards = shards_of(handler, int(sections["run"]["peers"]), ids)
     return {
@@ -191,7 +192,7 @@ def arguments(
         "features": handler.features,
         "evaluates": handler.evaluates,
         "saves_state": handler.saves_state,
-        "initial_hash": initial_hash(handler, ids.ids[0]) if ids else "",
+        "initial_hash": initial_hash(handler, ids.ids[0]) if ids and starts_alike else "",
         "resume": resume,
         "shows_progress": shows_progress,
     }

@@ -29,7 +29,7 @@ from gossamer.shards import Shard, check_peer, shard_of
 from gossamer.state_bytes import from_bytes, to_bytes
 from gossamer.torch_averager import Averager, average
 from gossamer.torch_task import Task
-from gossamer.trainer import RequestHandler, Tensors, unknown
+from gossamer.trainer import RequestHandler, TensorHash, Tensors, unknown
 
 __all__ = ["Averager", "Optimizer", "Task", "average"]
 
@@ -268,6 +268,12 @@ class OneReplica(RequestHandler):
 
     def initial_bytes(self, peer: int) -> bytes:
         return self.replica.initial_bytes()
+
+    def untrained_hashes(self, peer: int) -> list[TensorHash]:
+        return self.replica.untrained_hashes()
+
+    def _check_start(self, request: _core.Request) -> None:
+        """The process has no other peer to compare with."""
 
     def serve(self, request: _core.Request) -> None:
         if request.operation == "initialise":

@@ -13,7 +13,7 @@ from gossamer.own_data import Moments
 from gossamer.replica import Replica
 from gossamer.state_bytes import from_bytes, to_bytes
 from gossamer.torch_vmap import Training, VmapGradients, find_transforms
-from gossamer.trainer import RequestHandler, Tensors, unknown
+from gossamer.trainer import RequestHandler, TensorHash, Tensors, unknown
 
 
 class Task(RequestHandler):
@@ -102,6 +102,9 @@ class Task(RequestHandler):
 
     def initial_bytes(self, peer: int) -> bytes:
         return self._peer(peer)[1].initial_bytes()
+
+    def untrained_hashes(self, peer: int) -> list[TensorHash]:
+        return self._peer(peer)[1].untrained_hashes()
 
     def serve(self, request: _core.Request) -> None:
         module, replica = self._peer(request.peer)

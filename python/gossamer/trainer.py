@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
+from itertools import zip_longest
 from math import prod
 from numbers import Integral
 from typing import Any, Protocol, runtime_checkable
@@ -12,6 +13,7 @@ from gossamer.own_data import Moments, Scales
 from gossamer.shards import Shard
 
 Tensors = list[tuple[str, list[int]]]
+TensorHash = tuple[str, list[int], str]  # name, shape, and a hash of the values
 
 EVALUATIONS = {"test": "evaluate", "validation": "validate"}  # a task's function, by data.evaluate
 
@@ -77,7 +79,7 @@ class RequestHandler(ABC):
     _samples: Callable[[int], Any] | None = None
     _moments: Callable[[int], Any] | None = None
     _starts_alike = False  # all peers, because of run.init = "same"
-    _start: tuple[int, bytes] | None = None  # the first peer, and the hash of its initial values
+    _start: tuple[int, list[TensorHash]] | None = None  # the first peer, and its initial tensors
     _feature_shape: tuple[int, ...] = ()
     _scales: Scales | None = None
     linear_steps = False
@@ -93,6 +95,10 @@ class RequestHandler(ABC):
     @abstractmethod
     def initial_bytes(self, peer: int) -> bytes:
         """The initial parameters of a peer as float32, for their hash."""
+
+    def untrained_hashes(self, peer: int) -> list[TensorHash]:
+        """Of parameters of a peer's model that its row does not have, which start alike too."""
+        return []
 
     def state_samples(
         self, samples: Callable[[int], Any] | None, moments: Callable[[int], Any] | None
@@ -200,18 +206,33 @@ class RequestHandler(ABC):
 
     def _check_start(self, request: Request) -> None:
         """Processes compare hashes of their starts; the peers of one process are compared here."""
-        start = sha256(memoryview(request.x)).digest()
+        of_row = row_hashes(self.tensors(), memoryview(request.x).cast("B"))
+        start = of_row + self.untrained_hashes(request.peer)
         first, known = self._start or (request.peer, start)
         if start != known:
+            pairs = zip_longest(start, known)
+            number, pair = next((k, each) for k, each in enumerate(pairs) if each[0] != each[1])
+            name, _, _ = pair[0] or pair[1]  # one of them has no more tensors
+            missing = ", which its optimizer does not have" if number >= len(of_row) else ""
             raise Error(
-                f"run.init: peers {first} and {request.peer} start from different parameters; seed "
-                "random numbers alike each time that a model is made, as with "
-                'torch.manual_seed(), or set run.init = "different"'
+                f"run.init: peers {first} and {request.peer} start from different parameters (the "
+                f"first is {name}{missing}); seed random numbers alike each time that a model is "
+                'made, as with torch.manual_seed(), or set run.init = "different"'
             )
         self._start = first, known
 
     def release(self) -> None:
         """Drops all views of rows."""
+
+
+def row_hashes(tensors: Tensors, values: bytes | memoryview) -> list[TensorHash]:
+    """Of the tensors of a row, which has these bytes."""
+    hashes, begin = [], 0
+    for name, shape in tensors:
+        end = begin + 4 * prod(shape)
+        hashes.append((name, shape, sha256(values[begin:end]).hexdigest()))
+        begin = end
+    return hashes
 
 
 def pair(call: str, wanted: str, found: Any) -> tuple[Any, Any]:

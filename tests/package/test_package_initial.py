@@ -1,13 +1,17 @@
 """The errors of peers that refuse each other because of their models."""
 
+import hashlib
 import re
+from pathlib import Path
 
 import gossamer
 import pytest
 import torch
+from conftest import Configure
 from gossamer.initial import initial_hash, with_remedy
 from gossamer.replica import Replica
 from gossamer.torch import OneReplica
+from tasks import batch_of, loss_of, sgd
 
 ADVICE = r"seed random numbers alike .*, or set run.init = \"different\""
 
@@ -102,3 +106,49 @@ def test_a_large_model_lists_its_first_tensors() -> None:
 def test_other_errors_stay(text: str) -> None:
     error = gossamer.Error(text)
     assert with_remedy(error, handler(), [0]) is error
+
+
+def with_backbone(seed: int, dtype: torch.dtype = torch.float32) -> torch.nn.Module:
+    """A frozen layer of this seed, a number that no optimizer has, and a head."""
+    torch.manual_seed(seed)
+    backbone = torch.nn.Linear(64, 8).to(dtype).requires_grad_(False)
+    backbone.register_parameter("scale", torch.nn.Parameter(torch.tensor(float(seed))))
+    torch.manual_seed(0)
+    return torch.nn.Sequential(backbone, torch.nn.Linear(8, 10))
+
+
+def head_alone(module: torch.nn.Module) -> OneReplica:
+    return OneReplica(Replica(sgd(module[1].parameters()), module), [], None)
+
+
+def test_parameters_that_the_optimizer_lacks_belong_to_the_start() -> None:
+    whole = handler(0)  # has no other parameters: its hash is that of the row
+    assert initial_hash(whole, 0) == hashlib.sha256(whole.initial_bytes(0)).hexdigest()
+    own, alike, other = (head_alone(with_backbone(seed)) for seed in (0, 0, 1))
+    assert own.initial_bytes(0) == other.initial_bytes(0)
+    assert initial_hash(own, 0) == initial_hash(alike, 0) != initial_hash(other, 0)
+    assert initial_hash(head_alone(with_backbone(0, torch.bfloat16)), 0) != initial_hash(own, 0)
+    starts = [initial_hash(each, 0)[:12] for each in (own, other)]
+    text = f"its model is external ab, start {starts[1]}, ours is external ab, start {starts[0]}"
+    listed = r"; not in its optimizer: 0.weight \(8×64\) (\w{8}), 0.bias .*, 0.scale \(1\) \w{8}$"
+    here = re.search(listed, remedy(text, own))
+    there = re.search(listed, remedy(text, alike))
+    assert here is not None and there is not None and here[1] == there[1]
+
+
+@pytest.mark.parametrize("init", ["same", "different"])
+def test_a_frozen_layer_of_another_start_is_named(
+    configure: Configure, tmp_path: Path, init: str
+) -> None:
+    def run(model: object, out: Path) -> None:
+        def optimizer(parameters: object) -> torch.optim.Optimizer:
+            return sgd(list(parameters)[-2:])
+
+        task = gossamer.torch.Task(model, optimizer, batch_of, loss_of)
+        gossamer.run(configure(4, 2), task, settings={"run.init": init}, out=out)
+
+    run(lambda peer: with_backbone(0), tmp_path / "alike")
+    if init == "different":
+        return run(with_backbone, tmp_path / "other")
+    with pytest.raises(gossamer.Error, match="peers 0 and 1 .*the first is 0.weight, which its o"):
+        run(with_backbone, tmp_path / "other")

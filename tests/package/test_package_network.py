@@ -273,21 +273,24 @@ def rendezvous(folder: Path) -> dict[str, str]:
     return {path.name: path.read_text() for path in folder.glob("meet/*") if path.is_file()}
 
 
+@pytest.mark.parametrize("which", ["init", "frozen"])
 def test_different_initial_parameters_are_refused(
-    configure: Configure, processes: Processes, tmp_path: Path
+    configure: Configure, processes: Processes, tmp_path: Path, which: str
 ) -> None:
     config = configure(2, 5)
     started = [
-        processes.start("loop.py", config, peer, tmp_path / "out", f"init={peer}")
+        processes.start("loop.py", config, peer, tmp_path / "out", f"{which}={peer}")
         for peer in (0, 1)
     ]
     wait_until("one is rejected", lambda: any(each.process.poll() for each in started))
     assert any("its model is" in each.output and ", start " in each.output for each in started)
     remedy = "seed random numbers alike before the model is made, as with torch.manual_seed(), or"
     assert any(remedy in each.output for each in started)
+    listed = any("; not in its optimizer: frozen (1) " in each.output for each in started)
+    assert listed == (which == "frozen")
     different = [
         processes.start(
-            "loop.py", config, peer, tmp_path / "b", f"init={peer}", "run.init=different"
+            "loop.py", config, peer, tmp_path / "b", f"{which}={peer}", "run.init=different"
         )
         for peer in (0, 1)
     ]

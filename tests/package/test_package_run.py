@@ -172,7 +172,7 @@ def test_a_configuration_that_cannot_run_is_refused(
         ),
         (
             {"model": lambda peer: torch.nn.Linear(64, 10)},
-            "run.init: peers 0 and 1 start from diff",
+            r"run.init: peers 0 and 1 start from different parameters \(the first is weight\); s",
         ),
     ],
 )

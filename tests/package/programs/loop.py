@@ -2,7 +2,8 @@
 
 Prints a line for each step, and at the end a JSON object. Options: fail=7 raises an exception in
 step 7, fail=exit calls sys.exit, nan=7 makes a gradient NaN, checked=1 checks gradients, pause=7
-waits for a line on standard input before step 7; init=3 seeds the model; resume=auto; samples=9;
+waits for a line on standard input before step 7; init=3 seeds the model; frozen=3 is a parameter
+that is not the optimizer's; resume=auto; samples=9;
 until=FILE ends the loop when there is this file, and leave=FILE leaves for good; moments=64 scales
 the inputs as the peers agree, by 64 features or by all as one.
 """
@@ -27,8 +28,11 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 torch.manual_seed(int(options.get("init", 0)))
 model = torch.nn.Linear(64, 10)
+trained = list(model.parameters())
+if "frozen" in options:
+    model.frozen = torch.nn.Parameter(torch.tensor(float(options["frozen"])), requires_grad=False)
 optimizer = gossip.Optimizer(
-    sgd(model.parameters()),
+    sgd(trained),
     config,
     peer,
     settings=settings,
