@@ -10,6 +10,7 @@ import torch
 from gossamer import _core
 from gossamer.joint_step import step_together
 from gossamer.own_data import Moments
+from gossamer.random_turns import TURNS
 from gossamer.replica import Replica
 from gossamer.state_bytes import from_bytes, to_bytes
 from gossamer.torch_vmap import Training, VmapGradients, find_transforms
@@ -34,7 +35,8 @@ class Task(RequestHandler):
     moments    moments(peer) -> gossamer.Moments of a peer's samples, in place of `samples`. When
                the run begins, `scales` are the gossamer.Scales of all peers' samples
     seed       torch's random numbers, such as those of dropout, begin anew for each batch from
-               (seed, peer, step), so that they are the same wherever and whenever a peer is trained
+               (seed, peer, step), so that they are the same wherever and whenever a peer is
+               trained. Tasks that run in several threads take turns
     vmap       the gradients of all peers that are ready are computed in one call (torch.func.vmap)
 
     With vmap=True, a process that hosts many peers of a small model is faster. Optimizers of
@@ -91,6 +93,7 @@ class Task(RequestHandler):
 
     def begin(self, starts_alike: bool) -> None:
         super().begin(starts_alike)
+        TURNS.forget(self)
         if self._has_run:  # the models have the parameters of that run
             self._peers.clear()
             if self._together is not None:
@@ -134,6 +137,10 @@ class Task(RequestHandler):
             raise unknown(request)
 
     def serve_batch(self, requests: Sequence[_core.Request]) -> None:
+        with TURNS.of(self):
+            self._serve_batch(requests)
+
+    def _serve_batch(self, requests: Sequence[_core.Request]) -> None:
         operation = requests[0].operation
         if self._together is None or operation not in ("local_steps", "gradient"):
             super().serve_batch(requests)
@@ -199,7 +206,8 @@ class Task(RequestHandler):
 
     def _peer(self, peer: int) -> tuple[torch.nn.Module, Replica]:
         if peer not in self._peers:
-            module = self._model(peer)
+            with TURNS.of(self):
+                module = self._model(peer)
             if not isinstance(module, torch.nn.Module):
                 raise _core.Error(
                     f"task: model({peer}) returned {described(module)}; it returns a "
