@@ -212,11 +212,36 @@ def test_settings_are_no_text(configure: Configure) -> None:
         gossamer.run(configure(), NumpySoftmax(), settings="run.rounds=3")
 
 
-def test_exact_methods_ask_for_sgd(configure: Configure) -> None:
-    task = gossamer.torch.Task(softmax, torch.optim.Adam, batch_of, loss_of)
+class RenamedSGD(torch.optim.SGD):
+    """Has the steps of SGD."""
+
+
+class ClippedSGD(torch.optim.SGD):
+    """Has steps of its own, whose length is bounded."""
+
+    def step(self, closure: Any = None) -> Any:
+        for group in self.param_groups:
+            torch.nn.utils.clip_grad_norm_(group["params"], 0.01)
+        return super().step(closure)
+
+
+@pytest.mark.parametrize("optimizer", [torch.optim.Adam, ClippedSGD])
+def test_exact_methods_ask_for_sgd(configure: Configure, optimizer: Any) -> None:
+    task = gossamer.torch.Task(
+        softmax, lambda parameters: optimizer(parameters, lr=0.1), batch_of, loss_of
+    )
     settings = {"algorithm.kind": "d2", "topology.lazy": True}
     with pytest.raises(gossamer.Error, match="'d2' needs steps that are linear.*use SGD"):
         gossamer.run(configure(), task, settings=settings)
+
+
+def test_a_subclass_with_the_steps_of_sgd_is_one() -> None:
+    for made in (RenamedSGD, torch.optim.SGD, RenamedSGD):  # torch wraps step() at the first call
+
+        def optimizer(parameters: Any, kind: Any = made) -> torch.optim.Optimizer:
+            return kind(parameters, lr=0.1)
+
+        assert gossamer.torch.Task(softmax, optimizer, batch_of, loss_of).linear_steps
 
 
 @pytest.mark.parametrize("samples", [0, -3, 2.5, True, "many", 2**63], ids=str)
