@@ -1,8 +1,8 @@
 """The program `gossamer` of this package, as a console command.
 
-The commands run, peer and predict of a configuration that names the file of a task (model.file) are
-carried out here, in Python, and so is export to TensorBoard, W&B and MLflow. Everything else is
-done by the program in C++.
+The commands run, peer and predict of a configuration that names the file of a task (model.file of
+model.kind = "external") are carried out here, in Python, and so is export to TensorBoard, W&B and
+MLflow. Everything else is done by the program in C++.
 """
 
 import json
@@ -86,8 +86,8 @@ def task_run(arguments: list[str]) -> tuple[Namespace, dict[str, dict[str, Any]]
         config = configuration(options.config, settings=options.set)
     except _core.Error as error:
         raise NotATask from error  # the program prints it
-    if not config["model"].get("file"):
-        raise NotATask
+    if config["model"]["kind"] != "external" or not config["model"].get("file"):
+        raise NotATask  # the library's own graphs have files too
     return options, config
 
 

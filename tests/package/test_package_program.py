@@ -9,7 +9,7 @@ from pathlib import Path
 import gossamer
 import numpy as np
 import pytest
-from conftest import Configure
+from conftest import ROOT, Configure
 from gossamer.task_file import checked_settings, load_task
 from network_test_util import wait_until
 from process_test_util import PROGRAMS
@@ -230,12 +230,16 @@ def test_a_signal_while_the_run_starts_ends_it_after_a_round(config: Path, tmp_p
 
 
 def test_everything_else_is_done_by_the_program(program: Path) -> None:
+    graph = ROOT / "experiments" / "models" / "residual.toml"  # a file of a model, and of no task
+    model = ["--set", "model.kind=graph", "--set", f"model.file={graph}"]
     for arguments in (
         ["--version"],
         ["list"],
         ["run", "--help"],
         ["run", "none.toml"],
         ["run", "--set", "run.rounds=2", "--check"],
+        ["run", *model, "--check", "--json"],
+        ["predict", *model, "--json"],
         ["peer", "--unknown"],
         ["nonsense"],
     ):
