@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
 from itertools import zip_longest
-from math import prod
+from math import isnan, prod
 from numbers import Integral
 from typing import Any, Protocol, runtime_checkable
 
@@ -15,6 +15,7 @@ from gossamer.shards import Shard
 Tensors = list[tuple[str, list[int]]]
 TensorHash = tuple[str, list[int], str]  # name, shape, and a hash of the values
 
+ROUNDING = 1e-6  # of an accuracy that is added up from batches
 EVALUATIONS = {"test": "evaluate", "validation": "validate"}  # a task's function, by data.evaluate
 
 
@@ -143,7 +144,13 @@ class RequestHandler(ABC):
         """Sets the request's loss and accuracy, which the task returns for a value."""
         call = f"{EVALUATIONS[self._evaluated]}({argument})"
         found = self._evaluations[self._evaluated](value)
-        request.set_evaluation(*two_numbers(call, "(loss, accuracy)", found))
+        loss, accuracy = two_numbers(call, "(loss, accuracy)", found)
+        if not (isnan(accuracy) or -ROUNDING <= accuracy <= 1 + ROUNDING):
+            raise Error(
+                f"task: {call} returned the accuracy {accuracy:g}; an accuracy is the part of the "
+                "samples that are right, from 0 to 1, and NaN where there is none"
+            )
+        request.set_evaluation(loss, accuracy)
 
     @property
     def features(self) -> int:

@@ -3,6 +3,7 @@
 And that an evaluation leaves what is trained as it was."""
 
 import json
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -51,6 +52,29 @@ def test_a_task_without_validation_samples_is_refused(
 ) -> None:
     with pytest.raises(gossamer.Error, match=message):
         gossamer.run(configure(), NumpySoftmax(), settings=settings)
+
+
+@pytest.mark.parametrize("accuracy", [93.0, -1, math.inf, 1.001])
+@pytest.mark.parametrize("function", ["evaluate", "validate"])
+def test_an_accuracy_is_from_0_to_1(
+    configure: Configure, tmp_path: Path, function: str, accuracy: float
+) -> None:
+    trainer = NumpySoftmax()
+    setattr(trainer, function, lambda _: (1, accuracy))
+    settings = {"data.evaluate": "validation" if function == "validate" else "test"}
+    text = rf"task: {function}\(values\) returned the accuracy {accuracy:g}; an accuracy is"
+    with pytest.raises(gossamer.Error, match=text):
+        gossamer.run(configure(), trainer, settings=settings, out=tmp_path / "out")
+
+
+@pytest.mark.parametrize("accuracy", [math.nan, 1 + 1e-9, 0])
+def test_an_accuracy_may_be_rounded_or_missing(
+    configure: Configure, tmp_path: Path, accuracy: float
+) -> None:
+    trainer = NumpySoftmax()
+    trainer.evaluate = lambda _: (1, accuracy)
+    final = gossamer.run(configure(4, 2), trainer, out=tmp_path / "out")["final"]
+    assert final["averaged_accuracy"] == (None if math.isnan(accuracy) else accuracy)
 
 
 def with_statistics(peer: int) -> torch.nn.Module:
