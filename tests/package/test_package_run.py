@@ -244,60 +244,6 @@ def test_a_subclass_with_the_steps_of_sgd_is_one() -> None:
         assert gossamer.torch.Task(softmax, optimizer, batch_of, loss_of).linear_steps
 
 
-@pytest.mark.parametrize("samples", [0, -3, 2.5, True, "many", 2**63], ids=str)
-def test_samples_are_a_number_of_samples(configure: Configure, samples: object) -> None:
-    task = gossamer.torch.Task(softmax, sgd, batch_of, loss_of, samples=lambda peer: samples)
-    with pytest.raises(gossamer.Error, match="samples: (peer 0 has|.* are more than a shard)"):
-        gossamer.run(configure(), task, settings={"data.weights": "samples"})
-
-
-def test_weights_of_samples_ask_for_sgd_and_for_the_mean(configure: Configure) -> None:
-    def refusal(optimizer: object, **settings: object) -> str:
-        task = gossamer.torch.Task(
-            softmax, optimizer, batch_of, loss_of, samples=lambda peer: peer + 1
-        )
-        named = {key.replace("_", "."): value for key, value in settings.items()}
-        with pytest.raises(gossamer.Error) as error:
-            gossamer.run(configure(), task, settings={"data.weights": "samples", **named})
-        return str(error.value)
-
-    assert "the steps of the program's optimizer do not depend on; use SGD" in refusal(
-        torch.optim.Adam
-    )
-    assert "mixing.rule = median does not prevent" in refusal(sgd, mixing_rule="median")
-
-
-def test_samples_weigh_the_peers_in_the_objective(configure: Configure, tmp_path: Path) -> None:
-    class Mean:
-        """f_i(x) = |x − i|²/2, whose weighted minimum is the mean over samples."""
-
-        linear_steps = True
-
-        def tensors(self) -> dict[str, tuple[int, ...]]:
-            return {"x": (3,)}
-
-        def initial(self, peer: int) -> np.ndarray:
-            return np.zeros(3, np.float32)
-
-        def gradient(self, peer: int, step: int, values: np.ndarray) -> tuple[float, np.ndarray]:
-            return 0.5, values - np.float32(peer)
-
-        def update(
-            self, peer: int, step: int, values: np.ndarray, gradient: np.ndarray
-        ) -> np.ndarray:
-            return values - np.float32(0.1) * gradient
-
-        def samples(self, peer: int) -> np.int64:
-            return np.int64(10 * (peer + 1))
-
-    for kind in ("gradient_tracking", "allreduce", "server"):
-        settings = {"algorithm.kind": kind, "data.weights": "samples"}
-        gossamer.run(configure(4, 300), Mean(), settings=settings, out=tmp_path / kind)
-        values = digits.read_tensors(tmp_path / kind / "final-0.safetensors").values()
-        for each in values:
-            assert each == pytest.approx((0 * 1 + 1 * 2 + 2 * 3 + 3 * 4) / 10, abs=1e-4)
-
-
 def test_servers_refuse_buffers_that_are_mixed(configure: Configure, tmp_path: Path) -> None:
     def model(peer: int) -> torch.nn.Module:
         return torch.nn.Sequential(softmax(peer), torch.nn.BatchNorm1d(10))
