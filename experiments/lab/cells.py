@@ -48,8 +48,12 @@ def read_config(path: Path) -> dict[str, Any]:
 
 
 def trains_task(config: dict[str, Any]) -> bool:
-    """If the model is that of a task in Python, whose file the configuration names."""
-    return bool(config.get("model", {}).get("file"))
+    """If the model is that of a task in Python, whose file the configuration names.
+
+    With other kinds than `external`, model.file is that of a model which the program trains.
+    """
+    model = config.get("model", {})
+    return model.get("kind") == "external" and bool(model.get("file"))
 
 
 def rate_key(config: dict[str, Any]) -> str:

@@ -240,6 +240,25 @@ def test_a_task_in_python_is_swept_by_its_step_size(
     assert bad.returncode == 2 and "model.raet: task() in " in bad.stderr
 
 
+def test_a_model_file_is_no_task_in_python(lab: Any, gossamer: Path, tmp_path: Path) -> None:
+    (tmp_path / "graph.toml").write_text(
+        '[run]\npeers = 2\nrounds = 2\n[model]\nkind = "graph"\nfile = "model.toml"\n'
+        '[data]\nkind = "digits"\n[log]\nevery = 1\n',
+        encoding="utf-8",
+    )
+    (tmp_path / "model.toml").write_text(
+        '[[operation]]\nname = "classes"\nkind = "dense"\n', encoding="utf-8"
+    )
+    command = ("sweep", "graph.toml", "--rates", "0.1,0.2", "--selection-seeds", "7")
+    done = lab(*command, "--out", "out", program=gossamer)
+    assert done.returncode == 0, done.stderr
+    (choice,) = sweep_json(tmp_path / "out")["choices"]
+    assert choice["rate"] in ("0.1", "0.2")
+    assert all(
+        "optimizer.rate" in cell["overrides"] for cell in sweep_json(tmp_path / "out")["cells"]
+    )
+
+
 def test_one_process_per_peer(lab: Any, tmp_path: Path) -> None:
     done = lab("sweep", "small.toml", "--processes", "--out", "out")
     assert done.returncode == 0, done.stderr
