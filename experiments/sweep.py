@@ -3,7 +3,8 @@
 
     sweep.py CONFIG topology.kind=ring,torus,complete run.seed=0..2 -j 2
 
-The sweep runs every cell that has no complete result of its present configuration. With --rates,
+The sweep runs every cell that has no complete result of its present configuration, and of the
+present content of the files that it names (data, graphs, models, tasks in Python). With --rates,
 every condition is first run at each step size with the selection seeds, and --select chooses the
 best step size. Only the best is run with the seeds of the grid, which are reported. If the
 configuration holds out validation samples (data.validation), the choice is made on these.
@@ -53,6 +54,7 @@ from lab.binary import build_hash, program_command
 from lab.cells import Cell
 from lab.runner import RunnerOptions, run_all
 from lab.errors import LabError
+from lab.inputs import InputFiles
 from lab.grid_check import Faults, check_cells, fault_lines
 from lab.launch import JobResult, LaunchConfig
 from lab.measure import METRICS, parse_measure
@@ -132,8 +134,9 @@ def sweep_with(run_cells: RunCells, options: argparse.Namespace, argv: list[str]
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             raise LabError(f"another sweep is running in {out}") from error
-        build = build_hash(options.config, config)
-        job = SweepJob(run_cells, options, launch_config, config, metadata, build)
+        build = build_hash()
+        inputs = InputFiles(options.config, constants)
+        job = SweepJob(run_cells, options, launch_config, config, metadata, build, inputs)
         return job.run(selecting, cells, out)
 
 
@@ -240,6 +243,7 @@ class SweepJob:
     config: dict[str, Any]
     metadata: dict[str, Any]
     build: str
+    inputs: InputFiles
 
     def run(self, selecting: list[Cell], cells: list[Cell], out: Path) -> int:
         """Writes the results even if interrupted. Prints a summary and returns the exit status."""
@@ -268,10 +272,7 @@ class SweepJob:
     def _run_cells(self, cells: list[Cell], results: list[CellResult], out: Path) -> None:
         """Runs the cells without a result, and appends the results of all, even if interrupted."""
         options = self.options
-        hashes = {
-            cell.name: grid.configuration_hash(self.config, cell.overrides, options.processes)
-            for cell in cells
-        }
+        hashes = {cell.name: self._hash(cell) for cell in cells}
         pending = [
             cell
             for cell in cells
@@ -286,6 +287,10 @@ class SweepJob:
             self.run_cells(runner, pending, finished)
         finally:
             results += [cell_result(cell, hashes[cell.name], finished) for cell in cells]
+
+    def _hash(self, cell: Cell) -> str:
+        inputs = self.inputs.digests(grid.merge(self.config, cell.overrides), cell.overrides)
+        return grid.configuration_hash(self.config, cell.overrides, self.options.processes, inputs)
 
 
 def threads(

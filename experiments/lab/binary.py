@@ -48,16 +48,10 @@ def program_command(config: dict[str, Any]) -> tuple[str, ...]:
     return ("env", f"PYTHONPATH={package}", python, "-m", "gossamer")
 
 
-def build_hash(config_file: Path, config: dict[str, Any]) -> str:
-    """A hash of what runs a configuration, so that a sweep can detect results of another build.
-
-    That is the program, and the file of a task.
-    """
-    files = [find_binary()]
-    if trains_task(config):
-        files.append(config_file.parent / config["model"]["file"])
+def build_hash() -> str:
+    """A hash of the program, so that a sweep can detect results of another build."""
+    binary = find_binary()
     try:
-        content = b"".join(file.read_bytes() for file in files)
+        return hashlib.sha256(binary.read_bytes()).hexdigest()[:16]
     except OSError as error:
-        raise LabError(f"{error.filename}: {error.strerror}") from error
-    return hashlib.sha256(content).hexdigest()[:16]
+        raise LabError(f"{binary}: {error.strerror}") from error

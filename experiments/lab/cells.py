@@ -145,10 +145,16 @@ def merge(config: dict[str, Any], overrides: dict[str, str]) -> dict[str, Any]:
     return merged
 
 
-def configuration_hash(config: dict[str, Any], overrides: dict[str, str], processes: bool) -> str:
+def configuration_hash(
+    config: dict[str, Any],
+    overrides: dict[str, str],
+    processes: bool,
+    inputs: dict[str, str] | None = None,
+) -> str:
     """A hash that is equal for cells with equal results.
 
-    Comments, `[net]`, threads and folders do not enter it.
+    `inputs`: the digests of the files that the run reads (lab/inputs.py). Comments, `[net]`,
+    threads and folders do not enter the hash.
     """
     merged = merge(config, overrides)
     content = {
@@ -156,7 +162,10 @@ def configuration_hash(config: dict[str, Any], overrides: dict[str, str], proces
         for section, keys in merged.items()
         if section != "net" and isinstance(keys, dict)
     }
-    text = json.dumps({"config": content, "processes": processes}, sort_keys=True, default=str)
+    hashed = {"config": content, "processes": processes}
+    if inputs:
+        hashed["inputs"] = inputs
+    text = json.dumps(hashed, sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 

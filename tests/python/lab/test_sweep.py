@@ -235,7 +235,7 @@ def test_a_task_in_python_is_swept_by_its_step_size(
         and "another build" not in again.stderr
     )
     (tmp_path / "mean_task.py").write_text(TASK + "\n", encoding="utf-8")
-    assert "another build" in lab(*command, program=gossamer).stderr
+    assert "3 run(s) to select step sizes in out, 0 of" in lab(*command, program=gossamer).stderr
     bad = lab("sweep", "task.toml", "model.raet=1", "--out", "bad", program=gossamer)
     assert bad.returncode == 2 and "model.raet: task() in " in bad.stderr
 
