@@ -19,7 +19,7 @@ import numpy as np
 
 from lab.comparisons import Comparison, comparisons_of
 from lab.inference import LEVEL, holm
-from lab.study import Claim, Part, Study, facet_names
+from lab.study import Claim, Study, facet_names
 from lab.study_results import ResultRow, StudyResults
 
 HOLDS, OPEN, FAILS = "holds", "open", "does not hold"
@@ -54,10 +54,8 @@ def cases_of(study: Study, results: StudyResults) -> list[Case]:
     cases = []
     for claim in study.claims:
         column = study.column(claim.column)
-        part = study.part(column.part)
-        part_rows = results.rows_of(part.name)
-        for facet, rows in rows_by_facet(claim, part_rows).items():
-            missing = _missing(claim, part, rows)
+        for facet, rows in rows_by_facet(study, claim, results).items():
+            missing = _missing(study, claim, rows)
             comparisons = [] if missing else comparisons_of(claim, column, rows)
             cases.append(Case(claim, facet, comparisons, missing))
     return cases
@@ -86,19 +84,28 @@ def claim_p_value(p_true: np.ndarray | float, p_false: np.ndarray | float) -> np
     return np.minimum(1.0, 2 * np.minimum(p_true, p_false))
 
 
-def rows_by_facet(claim: Claim, rows: list[ResultRow]) -> dict[str, dict[str, ResultRow]]:
-    """The rows of a claim's facets, by facet and then by series.
+def rows_by_facet(
+    study: Study, claim: Claim, results: StudyResults
+) -> dict[str, dict[str, ResultRow]]:
+    """The rows of a claim's facets, by facet and then by series. A facet of the grid without any
+    result has a group without rows.
 
     A claim whose series name their facets (`ring @ n = 8`) compares across facets. It has one group
     with an empty name. A claim of breakdown points has a group for each series, with rows by facet.
     """
+    part = study.part(study.column(claim.column).part)
+    rows = results.rows_of(part.name)
     if any("@" in name for name in claim.series_names()):
         return {"": {f"{row.series} @ {row.facet}": row for row in rows}}
-    facets: dict[str, dict[str, ResultRow]] = {}
+    if claim.breakdown:
+        series = {name: dict[str, ResultRow]() for name in study.series_of(part)}
+        for row in rows:
+            series.setdefault(row.series, {})[row.facet] = row
+        return series
+    names = [claim.facet] if claim.facet else facet_names(part)
+    facets = {name: dict[str, ResultRow]() for name in names}
     for row in rows:
-        if claim.breakdown:
-            facets.setdefault(row.series, {})[row.facet] = row
-        elif claim.facet in ("", row.facet):
+        if claim.facet in ("", row.facet):
             facets.setdefault(row.facet, {})[row.series] = row
     return facets
 
@@ -143,9 +150,13 @@ def summary_of(claim_results: list[ClaimResult]) -> str:
     return f"{count[HOLDS] or 'none'} of {len(claim_results)} claims {hold}, {rest}"
 
 
-def _missing(claim: Claim, part: Part, rows: dict[str, ResultRow]) -> str:
+def _missing(study: Study, claim: Claim, rows: dict[str, ResultRow]) -> str:
     """Why the rows of a claim cannot be paired by seed; empty if they can."""
-    for name in facet_names(part) if claim.breakdown else claim.series_names() or list(rows):
+    part = study.part(study.column(claim.column).part)
+    if not rows:
+        return "there is no result"
+    series = claim.series_names() or study.series_of(part)
+    for name in facet_names(part) if claim.breakdown else series:
         if name not in rows:
             return f"{name} has no result"
         seeds = len(rows[name].values[claim.column])

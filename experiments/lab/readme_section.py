@@ -1,7 +1,7 @@
 """Generates the results section of a study's README.md, and the index of all studies."""
 
 import textwrap
-from math import exp, inf
+from math import exp, inf, isnan
 from pathlib import Path
 from statistics import mean
 
@@ -178,9 +178,11 @@ def _difference_text(column: Column, value: float) -> str:
 def evidence(study: Study, results: StudyResults, claim_result: ClaimResult) -> str:
     """What a claim compares: the means, in the order of the claim; of a breakdown, the points."""
     claim, column = claim_result.claim, study.column(claim_result.claim.column)
-    rows = rows_by_facet(claim, results.rows_of(study.part(column.part).name))[claim_result.facet]
+    rows = rows_by_facet(study, claim, results)[claim_result.facet]
+    if claim_result.deciding is None and (claim.breakdown or claim.rank):
+        return "–"
     if claim.breakdown:
-        return _breakdown_evidence(claim, rows) if claim_result.deciding else "–"
+        return _breakdown_evidence(claim, rows)
     if claim.rank:
         first, second = rank_correlations(claim, column, rows)
         return (
@@ -192,7 +194,7 @@ def evidence(study: Study, results: StudyResults, claim_result: ClaimResult) -> 
         for name in claim.series_names()
         if name in rows
     )
-    return f"{column.name}: {means}"
+    return f"{column.name}: {means}" if means else "–"
 
 
 def _breakdown_evidence(claim: Claim, rows: dict[str, ResultRow]) -> str:
@@ -268,6 +270,9 @@ def notes(study: Study, part: Part, results: StudyResults) -> str:
         if seeds == [1]
         else f"{count} seeds; mean ± half the width of its 95 % interval (Student's t)."
     ]
+    if unfinished := results.unfinished.get(part.name):
+        counts = ", ".join(f"{number} {status}" for status, number in unfinished.items())
+        sentences.append(f"Runs without a result: {counts}.")
     if part.rates:
         sentences += _selection(study, part, results)
     if any(row.at_edge or "edge" in str(row.own_rates) for row in rows):
@@ -326,6 +331,8 @@ def _wrapped(text: str) -> str:
 def value_text(column: Column, value: float) -> str:
     if value == NEVER:
         return "never"
+    if isnan(value):
+        return "–"
     if column.percent:
         return f"{100 * value:.1f} %"
     if column.unit == "B":

@@ -145,6 +145,10 @@ class Study:
         """The part of this name; the first part if the name is empty."""
         return next((part for part in self.parts if name in ("", part.name)), self.parts[0])
 
+    def series_of(self, part: Part) -> tuple[str, ...]:
+        """The variants of a part."""
+        return part.variants or self.variants
+
     def columns_of(self, part: Part) -> list[Column]:
         return [column for column in self.columns if self.part(column.part) is part]
 

@@ -5,14 +5,15 @@ column. The cost of a target that is not reached is null in the file and NEVER h
 """
 
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from math import nan
 from statistics import mean
 from typing import Any
 
 from lab.axes import VARIANT
-from lab.cells import read_json
+from lab.cells import SEED, read_json
 from lab.conditions import Condition, read_conditions, selection_split
 from lab.curves import read_curves
 from lab.errors import LabError
@@ -49,13 +50,16 @@ class StudyResults:
     selection_seeds: dict[str, str] = field(default_factory=dict)
     # Part → selection_split(); a part that is missing here used the test set.
     selection_split: dict[str, str] = field(default_factory=dict)
+    # Part → status → how many of its runs have no result; without the parts that are complete.
+    unfinished: dict[str, dict[str, int]] = field(default_factory=dict)
 
     def rows_of(self, part: str) -> list[ResultRow]:
         return [row for row in self.rows if row.part == part]
 
 
 def average(values: list[float]) -> float:
-    return NEVER if NEVER in values else mean(values)
+    """NaN if there is no value."""
+    return NEVER if NEVER in values else mean(values) if values else nan
 
 
 def more_is_better(column: Column) -> bool:
@@ -84,8 +88,28 @@ def collect(
         {part.name: part.rates for part in study.parts},
         {part.name: part.selection_seeds for part in study.parts if part.rates},
         {part.name: selection_split(conditions[part.name]) for part in study.parts if part.rates},
+        {
+            part.name: counts
+            for part in study.parts
+            if (counts := _unfinished(part, sweeps[part.name]))
+        },
     )
     return results, conditions
+
+
+def _unfinished(part: Part, sweep: Sweep) -> dict[str, int]:
+    """By status: how many runs of a part have no result.
+
+    The runs of a condition without a selected step size have not been made.
+    """
+    counts = Counter(result.status for result in sweep.reported_results())
+    seeds = len(sweep.metadata["axes"].get(SEED, [0]))
+    unselected = [c for c in sweep.choices_for(part.select).values() if c.rate is None]
+    counts["without a selected step size"] = seeds * len(unselected)
+    del counts["finished"]
+    if part.diverged is not None:  # such a run has a value
+        del counts["diverged"]
+    return {status: number for status, number in counts.items() if number}
 
 
 def _row(
@@ -134,6 +158,8 @@ def _rows_with_diverged(study: Study, part: Part, sweep: Sweep, binary: Path) ->
                     values[column.name].append(value)
                 elif result.status == "diverged":
                     values[column.name].append(float(part.diverged or 0))
+        if not values:
+            continue
         rows.append(
             ResultRow(
                 part.name,
@@ -171,6 +197,7 @@ def write_results(path: Path, results: StudyResults) -> None:
             ("rates", results.rates),
             ("selection_seeds", results.selection_seeds),
             ("selection_split", results.selection_split),
+            *([("unfinished", results.unfinished)] if results.unfinished else []),
         )
     )
     path.write_text(f'{{{header},\n "rows": [\n  {lines}]}}\n', encoding="utf-8")
@@ -197,6 +224,7 @@ def read_results(path: Path) -> StudyResults:
         content["rates"],
         content["selection_seeds"],
         content.get("selection_split", {}),
+        content.get("unfinished", {}),
     )
 
 

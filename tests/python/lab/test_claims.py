@@ -106,8 +106,8 @@ def test_rank_correlation_is_spearmans() -> None:
     assert spearman([1, 1, 1], [1, 2, 3]) == 0
 
 
-def small_study(*claims: Claim) -> Study:
-    part = paper.Part("runs", "run.toml", ("run.seed=0..4",))
+def small_study(*claims: Claim, axes: tuple[str, ...] = ()) -> Study:
+    part = paper.Part("runs", "run.toml", (*axes, "run.seed=0..4"))
     return Study(
         Path("x"),
         "Title",
@@ -229,13 +229,14 @@ def test_a_claim_is_as_certain_as_its_least_certain_comparison() -> None:
 
 
 def test_each_facet_is_a_claim_and_all_of_them_share_the_level() -> None:
-    study = small_study(Claim("a, then b", "rounds", order=("a", "b")))
+    axes = ("data.n=1,2",)
+    study = small_study(Claim("a, then b", "rounds", order=("a", "b")), axes=axes)
     good = small_outcome("n = 1", a=near(10), b=near(20, 2))
     bad = small_outcome("n = 2", a=near(20, 3), b=near(10, 2))
     both = evaluate(study, StudyResults(good.rows + bad.rows, good.rates))
     assert [(r.facet, r.status) for r in both] == [("n = 1", HOLDS), ("n = 2", FAILS)]
     assert summarise(both) == "1 of 2 claims holds, 1 does not hold"
-    alone = evaluate(study, good)[0]
+    (alone,) = evaluate(replace(study, claims=(replace(study.claims[0], facet="n = 1"),)), good)
     assert both[0].p == pytest.approx(2 * alone.p), "Holm's correction"
     across = Claim("n = 1 before n = 2", "rounds", order=("a @ n = 1", ["a @ n = 2", "b @ n = 1"]))
     assert statuses(small_study(across), StudyResults(good.rows + bad.rows, good.rates)) == [HOLDS]
@@ -296,6 +297,23 @@ def test_the_table_of_claims_has_estimate_interval_margin_and_p() -> None:
     )
     assert "| a / b = 0.769 [0.761, 0.778] | 0.909 to 1.1 | < 0.001 | **does not hold**" in lines[3]
     assert "| b − a = 30 [28, 32] points | above 0 |" in lines[4]
+
+
+def test_a_claim_counts_in_every_facet_of_the_grid() -> None:
+    """Also where no run has finished: there it is open, and Holm's correction counts it."""
+    study = small_study(FIRST, axes=("data.alpha=0.1,1,10",))
+    results = small_outcome("alpha = 1", a=near(1), b=near(2))
+    first, second, third = evaluate(study, results)
+    assert [first.facet, second.facet, third.facet] == [f"alpha = {x}" for x in ("0.1", "1", "10")]
+    assert (first.status, first.reason) == (OPEN, "there is no result")
+    assert first.p == third.p == 1
+    (alone,) = evaluate(replace(study, claims=(replace(FIRST, facet="alpha = 1"),)), results)
+    assert second.p == pytest.approx(3 * alone.p)
+    (elsewhere,) = evaluate(replace(study, claims=(replace(FIRST, facet="alpha = 10"),)), results)
+    assert (elsewhere.facet, elsewhere.status) == ("alpha = 10", OPEN)
+    ranks = replace(FIRST, order=(), rank=("rounds", "accuracy"))
+    (ranked,) = evaluate(small_study(ranks), small_outcome(a=near(1), b=near(2)))
+    assert (ranked.status, ranked.reason) == (OPEN, "c has no result"), "a rank is of all series"
 
 
 def test_the_rule_calls_falsely_on_at_most_five_percent_of_pages() -> None:

@@ -56,6 +56,12 @@ def study(lab: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable
     return run
 
 
+def rendered(folder: Path) -> str:
+    """The page of the study, written again from its results."""
+    assert paper.main(["rules", "--render"]) == 0
+    return (folder / "papers/rules/README.md").read_text(encoding="utf-8")
+
+
 def test_a_diverged_run_has_the_value_that_the_study_states(
     study: Callable[..., Any], tmp_path: Path
 ) -> None:
@@ -74,8 +80,28 @@ def test_a_diverged_run_is_a_failure_where_the_study_states_no_value(
     study: Callable[..., Any], tmp_path: Path
 ) -> None:
     assert study("diverged = 0\n").returncode == 1
-    rows = read_results(tmp_path / "papers/rules/results.json").rows
-    assert [row.series for row in rows] == ["robust"]
+    results = read_results(tmp_path / "papers/rules/results.json")
+    assert [row.series for row in results.rows] == ["robust"]
+    assert results.unfinished == {"attack": {"diverged": 6}}
+    page = (tmp_path / "papers/rules/README.md").read_text(encoding="utf-8")
+    assert "**The claim is open.**" in page
+    assert "Runs without a result: 6 diverged." in " ".join(page.split())
+
+
+def test_a_claim_is_open_where_a_facet_has_no_finished_run(
+    study: Callable[..., Any], tmp_path: Path
+) -> None:
+    """A step size of 2 diverges in the fake program, and complete learns faster than a ring."""
+    text = STUDY.replace('axes = ["', 'axes = ["optimizer.rate=0.5,2", "')
+    text = text.replace("diverged = 0\n", "").replace("robust before mean", "is faster")
+    text = text.replace('"optimizer.rate" = 2', '"topology.kind" = "ring"')
+    text = text.replace('"optimizer.rate" = 0.5', '"topology.kind" = "complete"')
+    done = study(STUDY, text)
+    assert done.returncode == 1 and "1 of 2 claims holds, 1 is open" in done.stdout, done.stderr
+    page = (tmp_path / "papers/rules/README.md").read_text(encoding="utf-8")
+    assert "| is faster (rate = 2) | – | – | – | 1 | **open**: there is no result |" in page
+    assert "Runs without a result: 12 diverged." in " ".join(page.split())
+    assert rendered(tmp_path) == page
 
 
 def test_a_step_size_that_diverges_is_not_selected(study: Callable[..., Any]) -> None:
