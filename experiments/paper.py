@@ -29,7 +29,8 @@ from lab.study_results import check_columns, collect, read_results, write_result
 from lab.page import save_svg
 from lab.panels import draw
 from lab.results import Sweep, read_sweep
-from lab.study import Part, Study, full_size, merge_axes, read_study
+from lab.study import Part, Study, full_size, merge_axes
+from lab.study_file import read_study
 from lab.style import use_style
 from lab.claims import evaluate, summarise
 

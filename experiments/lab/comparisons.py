@@ -53,7 +53,7 @@ class Comparison:
 def comparisons_of(claim: Claim, column: Column, rows: dict[str, ResultRow]) -> list[Comparison]:
     """The comparisons of a claim in one group of rows_by_facet(), which has all of its rows."""
     if claim.breakdown:
-        differences = breakdown_differences(claim, rows)
+        differences = breakdown_differences(claim, column, rows)
         return [
             Comparison("measured", "predicted", differences, -claim.within, claim.within, False)
         ]
@@ -86,7 +86,9 @@ def _differences(a: list[float], b: list[float], ratio: bool) -> tuple[float, ..
         return tuple((np.log(x) - np.log(y) if ratio else x - y).tolist())
 
 
-def breakdown_differences(claim: Claim, rows: dict[str, ResultRow]) -> tuple[float, ...]:
+def breakdown_differences(
+    claim: Claim, column: Column, rows: dict[str, ResultRow]
+) -> tuple[float, ...]:
     """Per seed: the measured breakdown point of a series minus the predicted one.
 
     If a seed withstands the largest number of attackers, its breakdown point is somewhere beyond.
@@ -94,22 +96,30 @@ def breakdown_differences(claim: Claim, rows: dict[str, ResultRow]) -> tuple[flo
     """
     largest = max(attackers(facet) for facet in rows)
     differences = []
-    for measured, predicted in zip(*breakdown_points(claim, rows), strict=True):
+    for measured, predicted in zip(*breakdown_points(claim, column, rows), strict=True):
         beyond = inf if largest - predicted > claim.within else nan
         differences.append(beyond if measured == NEVER else measured - predicted)
     return tuple(differences)
 
 
-def breakdown_points(claim: Claim, rows: dict[str, ResultRow]) -> tuple[list[float], list[float]]:
+def breakdown_points(
+    claim: Claim, column: Column, rows: dict[str, ResultRow]
+) -> tuple[list[float], list[float]]:
     """Per seed: the measured and the predicted breakdown point of a series. `rows`: by facet.
 
     The measured one is the largest number of attackers up to which the column of the claim reaches
-    its target. It is NEVER if the seed withstands every number.
+    its target: at least this value if more is better, else at most. It is NEVER if the seed
+    withstands every number.
     """
     ordered = sorted(rows, key=attackers)
+    rises = more_is_better(column)
+
+    def reaches(value: float) -> bool:
+        return value >= claim.target if rises else value <= claim.target
+
     measured = []
-    for values in zip(*(rows[facet].values[claim.column] for facet in ordered), strict=True):
-        withstood = list(takewhile(lambda value: value >= claim.target, values))
+    for values in zip(*(rows[facet].values[column.name] for facet in ordered), strict=True):
+        withstood = list(takewhile(reaches, values))
         last = attackers(ordered[len(withstood) - 1]) if withstood else 0
         measured.append(NEVER if len(withstood) == len(ordered) else last)
     return measured, rows[ordered[0]].values[claim.breakdown]

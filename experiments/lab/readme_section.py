@@ -182,7 +182,7 @@ def evidence(study: Study, results: StudyResults, claim_result: ClaimResult) -> 
     if claim_result.deciding is None and (claim.breakdown or claim.rank):
         return "–"
     if claim.breakdown:
-        return _breakdown_evidence(claim, rows)
+        return _breakdown_evidence(claim, column, rows)
     if claim.rank:
         first, second = rank_correlations(claim, column, rows)
         return (
@@ -197,8 +197,8 @@ def evidence(study: Study, results: StudyResults, claim_result: ClaimResult) -> 
     return f"{column.name}: {means}" if means else "–"
 
 
-def _breakdown_evidence(claim: Claim, rows: dict[str, ResultRow]) -> str:
-    measured, predicted = breakdown_points(claim, rows)
+def _breakdown_evidence(claim: Claim, column: Column, rows: dict[str, ResultRow]) -> str:
+    measured, predicted = breakdown_points(claim, column, rows)
     beyond = f"at least {max(map(attackers, rows))}"
     ends = [beyond if n == NEVER else str(n) for n in (min(measured), max(measured))]
     return f"withstands {' to '.join(dict.fromkeys(ends))}, predicted {average(predicted):.0f}"

@@ -1,22 +1,20 @@
 """A study reproduces a published result. Its study.toml has the sweeps, measures and claims.
 
-experiments/papers/README.md describes the format.
+lab/study_file.py reads it; experiments/papers/README.md describes the format.
 """
 
 import itertools
 import json
-import tomllib
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-from lab.axes import Axis, parse_axes, parse_axis, read_variants
+from lab.axes import Axis, parse_axes, parse_axis
 from lab.cells import SEED
 from lab.conditions import short_key
 from lab.errors import LabError
 from lab.selection import SELECTION_SEEDS
 
-T = TypeVar("T")
 ATTACKERS = "attack.peers"
 
 
@@ -161,58 +159,6 @@ class Study:
         return next(column for column in self.columns if column.name == name)
 
 
-def read_study(folder: Path) -> Study:
-    """Reads and checks `folder`/study.toml. Throws LabError naming the file and what is wrong."""
-    path = folder / "study.toml"
-    try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise LabError(
-            f"{path}: {error.strerror}: the studies are the folders of {folder.parent}"
-        ) from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise LabError(f"{path}: not valid TOML: {error}") from error
-    try:
-        variants = tuple(read_variants(path))
-        document.pop("variants")
-        lists = {
-            "parts": _all(Part, document.pop("part", [])),
-            "columns": _all(Column, document.pop("column", [])),
-            "claims": _all(Claim, document.pop("claim", [])),
-            "published": _all(PublishedValues, document.pop("published", [])),
-            "panels": _all(Panel, document.pop("panel", [])),
-        }
-        study = _make(
-            Study,
-            {
-                **document.pop("study", {}),
-                "full": document.pop("full", {}),
-                "folder": folder,
-                "variants": variants,
-                **lists,
-            },
-        )
-        if document:
-            raise LabError(f"[{next(iter(document))}] is not a table of a study")
-        _check(study)
-    except LabError as error:
-        raise LabError(f"{path}: {error}") from error
-    return replace(
-        study,
-        columns=tuple(
-            replace(
-                c,
-                measure=c.measure.replace("{target}", study.target),
-                select=c.select.replace("{target}", study.target),
-            )
-            for c in study.columns
-        ),
-        parts=tuple(
-            replace(p, select=p.select.replace("{target}", study.target)) for p in study.parts
-        ),
-    )
-
-
 def full_size(study: Study) -> Study:
     """The study with the changes of its [full] table: data, model, step sizes and target."""
     if not study.full:
@@ -264,7 +210,7 @@ def full_size(study: Study) -> Study:
 
 def facet_names(part: Part) -> list[str]:
     """Every facet of a part's grid, as its tables name it: `alpha = 0.1, peers = 25`."""
-    varied = _varied_axes(part)
+    varied = varied_axes(part)
     return [
         facet_at(part, dict(zip((axis.key for axis in varied), values, strict=True)))
         for values in itertools.product(*(axis.values for axis in varied))
@@ -273,10 +219,10 @@ def facet_names(part: Part) -> list[str]:
 
 def facet_at(part: Part, labels: dict[str, str]) -> str:
     """The facet of a grid point: its values on the varied axes, without variant and seed."""
-    return ", ".join(f"{short_key(axis.key)} = {labels[axis.key]}" for axis in _varied_axes(part))
+    return ", ".join(f"{short_key(axis.key)} = {labels[axis.key]}" for axis in varied_axes(part))
 
 
-def _varied_axes(part: Part) -> list[Axis]:
+def varied_axes(part: Part) -> list[Axis]:
     return [
         axis for axis in parse_axes(list(part.axes)) if axis.key != SEED and len(axis.values) > 1
     ]
@@ -303,83 +249,3 @@ def merge_axes(axes: tuple[str, ...], extra: list[Axis]) -> tuple[str, ...]:
         *(text for text in axes if parse_axis(text).key not in replaced),
         *(f"{axis.key}={','.join(axis.values)}" for axis in extra),
     )
-
-
-def _all(kind: type[T], tables: Any) -> tuple[T, ...]:
-    return tuple(_make(kind, table) for table in tables)
-
-
-def _make(kind: type[T], table: dict[str, Any]) -> T:
-    known = {f.name for f in fields(kind)}  # type: ignore[arg-type]
-    for key in table:
-        if key not in known:
-            raise LabError(
-                f"{kind.__name__.lower()}: '{key}' is not one of {', '.join(sorted(known))}"
-            )
-    values = {
-        key: tuple(value) if isinstance(value, list) else value for key, value in table.items()
-    }
-    try:
-        return kind(**values)
-    except TypeError as error:
-        raise LabError(f"{kind.__name__.lower()}: {error}") from error
-
-
-def _check(study: Study) -> None:
-    """Throws LabError if the study uses a name that it does not define."""
-    parts, columns = {part.name for part in study.parts}, {column.name for column in study.columns}
-    if not parts or not columns or not study.claims:
-        raise LabError("a study needs at least one part, one column and one claim")
-    for name in [c.part for c in study.columns] + [p.part for p in study.panels]:
-        if name and name not in parts:
-            raise LabError(f"there is no part '{name}'")
-    for part in study.parts:
-        if part.diverged is not None and part.rates:
-            raise LabError(
-                f"part '{part.name}': a step size at which runs diverge is not selected: remove "
-                "diverged or rates"
-            )
-        if part.across and [axis.key for axis in _varied_axes(part)] != [part.across]:
-            raise LabError(f"part '{part.name}': across is the only axis that varies, or empty")
-    for panel in study.panels:
-        if panel.kind not in ("curve", "dots", "lines", "scatter", "grid"):
-            raise LabError(
-                f"panel '{panel.title}': kind must be curve, dots, lines, scatter or grid"
-            )
-    for name in (
-        [p.y for p in study.panels if p.kind != "curve"]
-        + [p.x for p in study.panels if p.kind == "scatter"]
-        + [c.column for c in study.claims]
-        + [t.beside for t in study.published]
-        + [name for c in study.claims for name in (*c.rank, *c.smaller)]
-        + [c.breakdown for c in study.claims if c.breakdown]
-    ):
-        if name not in columns:
-            raise LabError(f"there is no column '{name}'")
-    series = {name.partition(" @ ")[0] for claim in study.claims for name in claim.series_names()}
-    series |= {name for part in study.parts for name in part.variants} | {
-        name for p in study.panels for name in p.variants
-    }
-    for name in sorted(series | {name for t in study.published for name in t.values}):
-        if name not in study.variants:
-            raise LabError(f"there is no variant '{name}'")
-    for part, facet in [
-        (study.part(study.column(c.column).part), c.facet) for c in study.claims
-    ] + [(panel_part(study, p), p.facet) for p in study.panels]:
-        if facet and facet not in facet_names(part):
-            raise LabError(
-                f"part '{part.name}' has no facet '{facet}'; it has {', '.join(facet_names(part))}"
-            )
-    if bool(study.beyond) != any(claim.beyond for claim in study.claims):
-        raise LabError("beyond: a study with claims beyond the paper's conditions says how")
-    for claim in study.claims:
-        if sum(map(bool, (claim.order, claim.close, claim.rank, claim.breakdown))) != 1 or (
-            claim.close and not (claim.within or claim.times)
-        ):
-            raise LabError(
-                f"claim '{claim.text}': give one of order, close (with within or times), rank "
-                "and breakdown"
-            )
-        across = study.part(study.column(claim.column).part).across
-        if claim.breakdown and across != ATTACKERS:
-            raise LabError(f"claim '{claim.text}': its part is not across {ATTACKERS}")

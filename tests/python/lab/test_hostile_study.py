@@ -12,7 +12,8 @@ from lab.false_calls import page_rate
 from lab.measure import NEVER
 from lab.panels import draw
 from lab.readme_section import claims_tables, table_across
-from lab.study import Study, read_study
+from lab.study import Study
+from lab.study_file import read_study
 from lab.study_results import ResultRow, StudyResults
 
 STUDY = """

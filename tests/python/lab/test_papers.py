@@ -23,7 +23,8 @@ from lab.errors import LabError
 from lab.launch import LaunchConfig, check
 from lab.readme_section import index_section, readme_section, results_between_markers
 from lab.selection import selecting_axes
-from lab.study import Part, full_size, read_study
+from lab.study import Part, full_size
+from lab.study_file import read_study
 from lab.study_results import check_columns, read_results
 
 STUDIES = [paper.PAPERS / name for name in paper.study_names()]
