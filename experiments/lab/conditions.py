@@ -15,13 +15,9 @@ from lab.errors import LabError
 from lab.measure import METRICS, final_value
 from lab.results import Sweep
 from lab.selection import TEST, Choice
+from lab.topology import uses_graph
 
 KIND = "topology.kind"
-# The algorithms that send the same messages on every graph. Their runs have a topology too, which
-# they do not use.
-WITHOUT_GRAPH = frozenset(
-    {"allreduce", "async_server", "centralized", "fedavg", "server", "teleportation"}
-)
 _TIME_POINTS = 120  # points of a curve against time
 
 
@@ -112,8 +108,7 @@ class Condition:
 
     @property
     def uses_graph(self) -> bool:
-        config = self.runs[0].summary.get("config", {})
-        return config.get("algorithm", {}).get("kind") not in WITHOUT_GRAPH
+        return uses_graph(self.runs[0].summary.get("config", {}))
 
     @property
     def server_bytes(self) -> np.ndarray:

@@ -11,6 +11,7 @@ import numpy as np
 
 from lab.errors import LabError
 from lab.participants import Change, counted_after, peer_rounds, recorded_changes
+from lab.topology import uses_graph
 
 Record = dict[str, Any]
 
@@ -38,6 +39,7 @@ class Curves:
     # Bytes that each server has sent in the whole run: [servers].
     server_bytes: np.ndarray = field(default_factory=lambda: np.zeros(0))
     last: int = 1  # how many rounds at the end were all logged (log.last)
+    uses_graph: bool = True  # if the algorithm exchanges over the graph
 
     def has(self, name: str) -> bool:
         return bool(np.isfinite(self.values[name]).any())
@@ -45,8 +47,10 @@ class Curves:
     @property
     def period(self) -> int:
         """Rounds after which the graph repeats, at the end of the run where participants change;
-        1 if it is static or random.
+        1 if it is static or random, or if the algorithm does not use it.
         """
+        if not self.uses_graph:
+            return 1
         return max(1, int(self._last_topology.get("period") or 1))
 
     @property
@@ -130,23 +134,7 @@ def read_curves(folder: Path) -> Curves:
     logs = sorted(folder.glob("log-*.jsonl"))
     if not logs:
         raise LabError(f"{folder}: no log-*.jsonl")
-    header: Record = {}
-    per_round: dict[int, list[Record]] = defaultdict(list)
-    network: dict[int, Record] = {}
-    server_bytes: dict[int, float] = {}
-    for log in logs:
-        for record in _records(log):
-            kind = record.get("record")
-            if kind == "header":
-                header = header or record
-            elif kind == "round":
-                per_round[record["round"]].append(record)
-            elif kind == "server":
-                server_bytes[record["server"]] = float(record["bytes_sent"])
-            elif kind == "network":
-                network[record["round"]] = record
-    if not header:
-        raise LabError(f"{logs[0]}: no header record")
+    header, per_round, network, server_bytes = _read_logs(logs)
     rounds = _whole_rounds(logs, header, per_round)
     hostile = header.get("config", {}).get("attack", {}).get("peers", [])
     honest = [
@@ -176,8 +164,42 @@ def read_curves(folder: Path) -> Curves:
     if sketched:
         values["consensus_distance"] = np.array([consensus_from_sketches(each) for each in models])
     sent = np.array([server_bytes[server] for server in sorted(server_bytes)])
-    last = header.get("config", {}).get("log", {}).get("last", 1)
-    return Curves(np.array(rounds), values, header["topology"], sketched, peers, sent, last)
+    config = header.get("config", {})
+    last = config.get("log", {}).get("last", 1)
+    return Curves(
+        np.array(rounds),
+        values,
+        header["topology"],
+        sketched,
+        peers,
+        sent,
+        last,
+        uses_graph(config),
+    )
+
+
+def _read_logs(
+    logs: list[Path],
+) -> tuple[Record, dict[int, list[Record]], dict[int, Record], dict[int, float]]:
+    """The first header; the peers' records of each round; the network's; the bytes of servers."""
+    header: Record = {}
+    per_round: dict[int, list[Record]] = defaultdict(list)
+    network: dict[int, Record] = {}
+    server_bytes: dict[int, float] = {}
+    for log in logs:
+        for record in _records(log):
+            kind = record.get("record")
+            if kind == "header":
+                header = header or record
+            elif kind == "round":
+                per_round[record["round"]].append(record)
+            elif kind == "server":
+                server_bytes[record["server"]] = float(record["bytes_sent"])
+            elif kind == "network":
+                network[record["round"]] = record
+    if not header:
+        raise LabError(f"{logs[0]}: no header record")
+    return header, per_round, network, server_bytes
 
 
 def _whole_rounds(

@@ -19,6 +19,7 @@ from lab.cells import SEED, Cell, merge
 from lab.curves import read_curves
 from lab.errors import LabError
 from lab.measure import METRICS, Measure, final_value, parse_measure
+from lab.topology import uses_graph
 
 EVALUATE = "data.evaluate"
 TEST, VALIDATION = "test", "validation"
@@ -94,9 +95,7 @@ def _choose_one(
     scores: dict[str, float | None] = {}
     keys: dict[str, tuple[float, float, float]] = {}
     ruled_out = []
-    periodic = any(
-        summaries.get(cell.name, {}).get("topology", {}).get("period", 1) > 1 for cell in members
-    )
+    periodic = any(_is_periodic(summaries.get(cell.name, {})) for cell in members)
     for rate in rates:
         runs = [cell for cell in members if cell.rate == rate]
         finals = [
@@ -120,6 +119,12 @@ def _choose_one(
     best = min(keys, key=lambda rate: keys[rate])
     at_edge = best in (rates[0], rates[-1])
     return Choice(condition, select, best, at_edge, scores, ruled_out, split)
+
+
+def _is_periodic(summary: dict[str, Any]) -> bool:
+    """If a value of the run is a mean over the rounds of its graph's period."""
+    period = summary.get("topology", {}).get("period", 1)
+    return period > 1 and uses_graph(summary.get("config", {}))
 
 
 def _mean(measure: Measure, runs: list[Cell]) -> float:

@@ -14,7 +14,17 @@ from typing import Any
 from lab.errors import LabError
 from lab.participants import planned_changes
 
+# The algorithms that send the same messages on every graph. Their runs have a topology too, which
+# they do not use, and its period is none of theirs.
+WITHOUT_GRAPH = frozenset(
+    {"allreduce", "async_server", "centralized", "fedavg", "server", "teleportation"}
+)
 _DEFAULT_EVERY = 10  # of log.every
+
+
+def uses_graph(config: dict[str, Any]) -> bool:
+    """If the peers of a run exchange over its graph."""
+    return config.get("algorithm", {}).get("kind") not in WITHOUT_GRAPH
 
 
 def topology_metric(text: str, config: dict[str, Any], binary: Path) -> float:
@@ -38,6 +48,8 @@ def topology_metric(text: str, config: dict[str, Any], binary: Path) -> float:
 
 def unseen_phases(config: dict[str, Any], binary: Path) -> str:
     """Why the log of a valid run would not show every phase of its graph; empty if it will."""
+    if not uses_graph(config):
+        return ""
     run = dict(config.get("run", {}), seed=0)
     begin = 0  # of the last graph
     if participants := run.get("participants"):

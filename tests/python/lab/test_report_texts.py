@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 from conftest import ROOT
-from lab.conditions import WITHOUT_GRAPH, read_conditions
+from lab.conditions import read_conditions
 from lab.metric import choose_metric, make_target
 from lab.predictions import Predictions
 from lab.results import read_sweep
+from lab.topology import WITHOUT_GRAPH
 from report import make_figures
 
 pytestmark = pytest.mark.usefixtures("without_drawing")

@@ -1,6 +1,7 @@
 """Selection of step sizes with the fake program, and logs that would not show a whole period."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,8 @@ import numpy as np
 import pytest
 from lab.cells import Cell
 from lab.conditions import read_conditions
+from lab.curves import read_curves
+from lab.measure import parse_measure
 from lab.results import read_sweep
 from lab.selection import choose, evaluating_cell
 
@@ -189,6 +192,32 @@ def test_a_log_that_does_not_show_every_round_of_a_period_is_rejected(
     done = lab("sweep", "small.toml", graphs, *settings, "--out", "out", program=gossamer)
     assert done.returncode == (2 if message else 0), done.stderr
     assert message in done.stderr and remedy in done.stderr
+
+
+def test_an_algorithm_without_a_graph_has_no_period(
+    lab: Any, gossamer: Path, tmp_path: Path
+) -> None:
+    """All-reduce does the same on both graphs, of which one repeats after 2 rounds. A log that does
+    not show both of them is no fault.
+    """
+    graphs = ("topology.kind=ring,one_peer_exponential", "--set", "algorithm.kind=allreduce")
+    options = ("--set", "run.rounds=4", "--set", "log.every=2", "--selection-seeds", "7")
+    rates = ("--rates", "0.1,0.2", "--select", "test_loss", "--select", "rounds until test_loss 2")
+    done = lab("sweep", "small.toml", *graphs, *options, *rates, "--out", "out", program=gossamer)
+    assert done.returncode == 0, done.stderr
+    sweep = read_sweep(tmp_path / "out")
+    for select in sweep.metadata["select"]:
+        one, other = sweep.choices_for(select).values()
+        assert replace(one, condition={}) == replace(other, condition={})
+    for text in ("test_accuracy", "test_loss at 2", "rounds until test_loss 2"):
+        values = {
+            parse_measure(text).value(read_curves(result.cell.folder))
+            for result in sweep.comparable_results("test_loss")
+        }
+        assert len(values) == 1, text
+    ring, exponential = read_conditions(sweep)
+    assert exponential.topology["period"] == 2
+    assert ring.runs[0].final("test_loss") == exponential.runs[0].final("test_loss")
 
 
 def test_a_step_size_with_a_missing_seed_is_ruled_out() -> None:
