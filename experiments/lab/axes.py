@@ -11,6 +11,7 @@ has named groups of settings as its values, the variants, from a TOML file:
 import json
 import re
 import tomllib
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -42,9 +43,32 @@ def parse_axis(text: str) -> Axis:
     values: list[str] = []
     for part in split_values(right):
         values.extend(_expand(key, part))
-    if len(set(values)) != len(values):
-        raise LabError(f"axis {key}: a value is given twice in '{right}'")
+    first: dict[str, str] = {}
+    for value in values:
+        if (other := first.get(canonical(value))) is not None:
+            also = "" if other == value else f", as {other} and as {value}"
+            raise LabError(f"axis {key}: a value is given twice in '{right}'{also}")
+        first[canonical(value)] = value
     return Axis(key, tuple(values))
+
+
+def canonical(text: str) -> str:
+    """The same text for values that a configuration cannot tell apart: 1, 01 and 1.0."""
+    try:
+        value: object = tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        value = text
+    return json.dumps(_canonical_value(value), sort_keys=True, default=str)
+
+
+def _canonical_value(value: object) -> object:
+    if isinstance(value, list):
+        return [_canonical_value(each) for each in value]
+    if isinstance(value, str):
+        for kind in (int, float):  # 01, which is no number in TOML, and is one in the program
+            with suppress(ValueError):
+                return _canonical_value(kind(value))
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def parse_axes(texts: list[str]) -> list[Axis]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from math import isfinite
 from typing import Any
 
-from lab.axes import Axis
+from lab.axes import Axis, canonical
 from lab.cells import SEED, Cell, merge
 from lab.curves import read_curves
 from lab.errors import LabError
@@ -56,7 +56,8 @@ def selecting_axes(axes: list[Axis], seeds: tuple[str, ...], config: dict[str, A
     """
     reported = [str(config.get("run", {}).get("seed", 0))]
     reported = next((list(axis.values) for axis in axes if axis.key == SEED), reported)
-    if both := [seed for seed in seeds if seed in reported]:
+    values = {canonical(seed) for seed in reported}
+    if both := [seed for seed in seeds if canonical(seed) in values]:
         raise LabError(
             f"the seed {both[0]} selects step sizes and is reported: "
             "choose other seeds with --selection-seeds"

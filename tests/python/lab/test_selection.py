@@ -69,7 +69,7 @@ def test_step_sizes_are_selected_with_other_seeds_than_those_reported(
     assert content["choices"][0]["scores"]["0.5"] == pytest.approx(
         np.mean([final_loss(tmp_path / "out" / f"seed{seed}-rate0.5") for seed in (7, 9)])
     ), "the score is that of the selection seeds"
-    for seeds in ("1,2", "0..3"):
+    for seeds in ("1,2", "0..3", "00"):
         same = lab(*command, "--selection-seeds", seeds)
         assert same.returncode == 2 and "selects step sizes and is reported" in same.stderr
     without_axis = lab("sweep", "small.toml", "--rates", "0.1,0.5", "--selection-seeds", "0")
