@@ -39,6 +39,15 @@ class Run:
         value = float(self.curves.period_mean(metric)[-1])
         return value if np.isfinite(value) else None
 
+    @property
+    def worst_accuracy(self) -> float | None:
+        """The lowest test accuracy of a peer at the end, as `final` has the mean."""
+        if self.curves.period == 1:
+            worst = self.summary["final"]["test_accuracy"]["min"]
+            return None if worst is None else float(worst)
+        lowest = self.curves.lowest_of_period("test_accuracy")
+        return lowest if np.isfinite(lowest) else None
+
 
 @dataclass(frozen=True)
 class Band:

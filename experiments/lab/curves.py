@@ -84,6 +84,14 @@ class Curves:
             means.append(latest.mean())
         return np.array(means)
 
+    def lowest_of_period(self, name: str) -> float:
+        """The lowest value of a peer in the last logged round of each phase of the graph."""
+        last: dict[int, int] = {}
+        for index, t in enumerate(self.rounds):
+            if t > self._begin or self.period == 1:
+                last[self._phase(t)] = index
+        return float(np.nanmin(self.peers[name][:, sorted(last.values())], initial=np.inf))
+
     @property
     def dates_targets(self) -> bool:
         """If every phase of the graph was logged throughout, and not at the end alone (log.last).

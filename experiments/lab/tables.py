@@ -154,7 +154,7 @@ def _span(low: str, high: str) -> str:
 
 def _worst_peer(condition: Condition) -> str:
     """The lowest accuracy of the peers and seeds; a dash if these runs have no accuracy."""
-    worst = [run.summary["final"]["test_accuracy"]["min"] for run in condition.runs]
+    worst = [run.worst_accuracy for run in condition.runs]
     known = [accuracy for accuracy in worst if accuracy is not None]
     return f"{min(known):.3f}" if known else "–"
 
@@ -235,6 +235,11 @@ def _notes(conditions: list[Condition], metrics: list[str], averaged: list[Condi
         notes[0] += (
             " Averaged model: the model with the mean of the peers' parameters. "
             "Worst peer: the lowest value of all peers and seeds."
+        )
+    if any(run.curves.period > 1 for condition in conditions for run in condition.runs):
+        notes[0] += (
+            " If a graph repeats, a value is the mean over the rounds of its last period, and the "
+            "worst peer is the lowest in these rounds."
         )
     if not all(condition.uses_graph for condition in conditions):
         notes.append("Gap and degree: a dash where the algorithm does not use the graph.")

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from lab.conditions import Run
 from lab.curves import Curves
 from lab.errors import LabError
 from lab.measure import METRICS, NEVER, parse_measure
@@ -155,3 +156,18 @@ def test_a_measure_of_a_missing_curve_is_an_error() -> None:
         parse_measure("test_loss").value(run)
     with pytest.raises(LabError, match="20 rounds"):
         parse_measure("test_accuracy at 30").value(run)
+
+
+def test_the_worst_peer_is_the_lowest_of_the_last_period() -> None:
+    """Rounds 0 to 4 of two peers and a graph of period 3, whose last period is rounds 2 to 4."""
+    run = curves(period=3, every=1, test_accuracy=[0.1, 0.2, 0.5, 0.7, 0.9])
+    accuracies = np.array([[0.1, 0.1, 0.6, 0.6, 0.9], [0.1, 0.3, 0.4, 0.8, np.nan]])
+    run = replace(run, peers={"test_accuracy": accuracies})
+    assert run.lowest_of_period("test_accuracy") == 0.4
+    static = replace(run, topology={"period": 1})
+    assert static.lowest_of_period("test_accuracy") == 0.9, "of the peers that are there"
+    ends = {"final": {"test_accuracy": {"min": 0.8}}}
+    assert Run("run", ends, run).worst_accuracy == 0.4
+    assert Run("run", ends, static).worst_accuracy == 0.8
+    lost = replace(run, peers={"test_accuracy": np.full((2, 5), np.nan)})
+    assert Run("run", ends, lost).worst_accuracy is None
