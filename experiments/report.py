@@ -158,7 +158,7 @@ def summary_sentence(conditions: list[Condition]) -> str:
         for section in ("algorithm", "model", "data")
         if any(names := [each.get(section, "") for each in known])
     }
-    peers = sorted({condition.topology["peers"] for condition in conditions})
+    peers = sorted(set().union(*(condition.peer_counts for condition in conditions)))
     seeds = sorted({len(condition.runs) for condition in conditions})
     span = [str(v[0]) if len(v) == 1 else f"{v[0]} to {v[-1]}" for v in (peers, seeds)]
     what = " on ".join(kind[section] for section in ("model", "data") if section in kind)

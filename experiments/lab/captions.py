@@ -98,6 +98,10 @@ def gap_caption(metric: Metric, targets: dict[str, Target], conditions: list[Con
         f"Target: {goal}. Small dots: one seed. Large dots: mean. Open dots at the upper edge: "
         f"some seeds do not reach the target. Rounds are logged every {step} rounds, which is the "
         "resolution of this figure."
+    ) + (
+        " Where the participants change, the gap is that of the last graph."
+        if any(condition.changes_participants for condition in conditions)
+        else ""
     )
 
 

@@ -13,6 +13,7 @@ from lab.cells import SEED
 from lab.curves import Curves, read_curves
 from lab.errors import LabError
 from lab.measure import METRICS, final_value
+from lab.participants import last_graph
 from lab.results import Sweep
 from lab.selection import TEST, Choice
 from lab.topology import uses_graph
@@ -114,6 +115,24 @@ class Condition:
     def topologies(self) -> list[dict[str, Any]]:
         """Of each seed."""
         return [run.curves.topology for run in self.runs]
+
+    @property
+    def last_graphs(self) -> list[dict[str, Any]]:
+        """The properties of each seed's graph at the end, when participants have changed."""
+        return [last_graph(topology) for topology in self.topologies]
+
+    @property
+    def changes_participants(self) -> bool:
+        return any(len(topology.get("changes") or ()) > 1 for topology in self.topologies)
+
+    @property
+    def peer_counts(self) -> set[int]:
+        """How many peers take part at a time, of each seed."""
+        return {
+            each["peers"]
+            for topology in self.topologies
+            for each in topology.get("changes") or [topology]
+        }
 
     @property
     def uses_graph(self) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from lab.errors import LabError
-from lab.participants import Change, counted_after, peer_rounds, recorded_changes
+from lab.participants import Change, counted_after, last_graph, peer_rounds, recorded_changes
 from lab.topology import uses_graph
 
 Record = dict[str, Any]
@@ -51,17 +51,12 @@ class Curves:
         """
         if not self.uses_graph:
             return 1
-        return max(1, int(self._last_topology.get("period") or 1))
-
-    @property
-    def _last_topology(self) -> dict[str, Any]:
-        changes = self.topology.get("changes")
-        return changes[-1] if changes else self.topology
+        return max(1, int(last_graph(self.topology).get("period") or 1))
 
     @property
     def _begin(self) -> int:
         """The round from which on the graph is the last one."""
-        return int(self._last_topology.get("round", 0))
+        return int(last_graph(self.topology).get("round", 0))
 
     def _phase(self, t: int) -> int:
         """Of the graph after t rounds."""

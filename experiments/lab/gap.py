@@ -104,7 +104,7 @@ def _points(
     known = [
         member
         for member in used
-        if all(topology["spectral_gap"] is not None for topology in member.topologies)
+        if all(graph["spectral_gap"] is not None for graph in member.last_graphs)
     ]
     if not known:
         return [], "no spectral gap in these logs"
@@ -116,7 +116,7 @@ def _points(
         return [], "no bytes are sent"
     shown = []
     for member in sending:
-        gaps = [float(topology["spectral_gap"]) for topology in member.topologies]
+        gaps = [float(graph["spectral_gap"]) for graph in member.last_graphs]
         costs = np.array([cost[column] for cost in rounds_and_bytes_to(member, metric, target)])
         if (costs != 0).any():  # a logarithmic axis has no zero
             shown.append(_Points(member, np.maximum(gaps, 1e-12), costs))

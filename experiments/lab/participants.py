@@ -39,6 +39,12 @@ def recorded_changes(topology: dict[str, Any]) -> list[Change]:
     ]
 
 
+def last_graph(topology: dict[str, Any]) -> dict[str, Any]:
+    """The properties of the graph at the end of a run: where participants change, the last one."""
+    changes = topology.get("changes")
+    return dict(changes[-1]) if changes else topology
+
+
 def counted_after(changes: Sequence[Change], rounds: int) -> frozenset[int]:
     """Those that took part in the last of these rounds; for 0, in the first."""
     last = max(rounds - 1, 0)

@@ -12,6 +12,7 @@ import polars
 
 from lab.cells import Cell, read_json
 from lab.errors import LabError
+from lab.participants import last_graph
 from lab.selection import Choice
 
 SCHEMA = 4
@@ -152,7 +153,7 @@ def _table(results: list[CellResult], choices: list[Choice]) -> polars.DataFrame
             "node_steps_per_second",
         ):
             row[key] = summary.get(key)
-        row["spectral_gap"] = (summary.get("topology") or {}).get("spectral_gap")
+        row["spectral_gap"] = last_graph(summary.get("topology") or {}).get("spectral_gap")
         for metric, value in (summary.get("final") or {}).items():
             if isinstance(value, dict):
                 row.update({f"{metric}_{part}": value.get(part) for part in ("mean", "min", "max")})

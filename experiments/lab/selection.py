@@ -19,6 +19,7 @@ from lab.cells import SEED, Cell, merge
 from lab.curves import read_curves
 from lab.errors import LabError
 from lab.measure import METRICS, Measure, final_value, parse_measure
+from lab.participants import last_graph
 from lab.topology import uses_graph
 
 EVALUATE = "data.evaluate"
@@ -124,7 +125,7 @@ def _choose_one(
 
 def _is_periodic(summary: dict[str, Any]) -> bool:
     """If a value of the run is a mean over the rounds of its graph's period."""
-    period = summary.get("topology", {}).get("period", 1)
+    period = last_graph(summary.get("topology", {})).get("period", 1)
     return period > 1 and uses_graph(summary.get("config", {}))
 
 

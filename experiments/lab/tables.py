@@ -134,7 +134,7 @@ def _parts(widths: list[int], most: int) -> list[list[int]]:
 
 def _gap(condition: Condition) -> str:
     """From the smallest to the largest of the seeds, whose graphs may differ."""
-    gaps = [topology["spectral_gap"] for topology in condition.topologies]
+    gaps = [graph["spectral_gap"] for graph in condition.last_graphs]
     if not condition.uses_graph or None in gaps:
         return "–"
     return _span(number_or_dash(min(gaps)), number_or_dash(max(gaps)))
@@ -144,8 +144,8 @@ def _degree(condition: Condition) -> str:
     """From the smallest to the largest of the peers and seeds."""
     if not condition.uses_graph:
         return "–"
-    lowest = min(topology["degree_min"] for topology in condition.topologies)
-    return _span(str(lowest), str(max(t["degree_max"] for t in condition.topologies)))
+    lowest = min(graph["degree_min"] for graph in condition.last_graphs)
+    return _span(str(lowest), str(max(graph["degree_max"] for graph in condition.last_graphs)))
 
 
 def _span(low: str, high: str) -> str:
@@ -243,6 +243,8 @@ def _notes(conditions: list[Condition], metrics: list[str], averaged: list[Condi
         )
     if not all(condition.uses_graph for condition in conditions):
         notes.append("Gap and degree: a dash where the algorithm does not use the graph.")
+    if any(condition.changes_participants for condition in conditions):
+        notes.append("Gap and degree: of the last graph, where the participants change.")
     selected = next((c.choice.measure for c in conditions if c.choice), "")
     if _AVERAGED in metrics and selected and not averaged:
         split = selection_split(conditions)

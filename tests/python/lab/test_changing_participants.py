@@ -7,7 +7,10 @@ from typing import Any
 import numpy as np
 import polars
 import pytest
+from lab.conditions import read_conditions
 from lab.curves import read_curves
+from lab.gap import gap_figure
+from lab.metric import Metric, Target
 from lab.participants import (
     Change,
     counted_after,
@@ -16,7 +19,10 @@ from lab.participants import (
     peers_drawn,
     planned_changes,
 )
+from lab.results import read_sweep
+from lab.tables import make_table
 
+METRIC = Metric("test_accuracy", "accuracy", True, False)
 PLAN = 'run.participants=["0-2", "4: 0-7", "8: 2-4"]'
 SETTINGS = ("run.peers=8", "run.rounds=13", "data.batch=4", "log.every=1")
 
@@ -60,6 +66,29 @@ def test_a_curve_is_that_of_the_peers_that_took_part(
     assert reported.returncode == 0, reported.stderr
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     assert "3, 8, 3 peers take part in turn" in page.replace("\n", " ")
+
+
+@pytest.mark.usefixtures("without_drawing")
+def test_gap_and_degree_are_those_of_the_last_graph(
+    lab: Any, gossamer: Path, tmp_path: Path
+) -> None:
+    """A ring of three peers is complete, and one of eight is not."""
+    plan = 'run.participants=["0-2", "4: 0-7"]'
+    axes = ("topology.kind=ring,complete", "--set", plan, *SETTINGS)
+    done = lab("sweep", "small.toml", *axes, "--out", "out", program=gossamer)
+    assert done.returncode == 0, done.stderr
+    gap = 2 / 3 * (1 - np.cos(2 * np.pi / 8))
+    table = polars.read_csv(tmp_path / "out" / "results.csv")
+    assert table["spectral_gap"].to_list() == pytest.approx([gap, 1])
+    reported = lab("report", "out", program=gossamer)
+    assert reported.returncode == 0, reported.stderr
+    assert reported.stdout.startswith("3 to 8 peers without a server")
+    assert "of the last graph, where the participants change" in reported.stdout
+    ring, complete = read_conditions(read_sweep(tmp_path / "out"))
+    assert make_table([ring], METRIC, {"": Target(0.5, "")}, []).rows[0][1:3] == ["0.195", "2"]
+    assert make_table([complete], METRIC, {"": Target(0.5, "")}, []).rows[0][1:3] == ["1", "7"]
+    (panel, _) = gap_figure([ring, complete], METRIC, {"": Target(0.5, "")}, "").figure.axes
+    assert sorted({float(line.get_xdata()[0]) for line in panel.lines}) == pytest.approx([gap, 1])
 
 
 @pytest.mark.usefixtures("without_drawing")
