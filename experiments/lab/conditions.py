@@ -3,6 +3,8 @@
 A condition is a grid point without seed and step size. It has a run for each seed.
 """
 
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -183,8 +185,13 @@ def read_conditions(sweep: Sweep, select: str = "") -> list[Condition]:
     conditions = []
     for key, runs in compared.items():
         labels = dict(key)
-        facet = ", ".join(f"{short_key(k)} = {labels[k]}" for k in varied if k != series)
-        name = _series_name(series, labels) if series else runs[0].curves.topology["topology"]
+        names = short_keys(varied)
+        facet = ", ".join(f"{names[k]} = {labels[k]}" for k in varied if k != series)
+        name = (
+            _series_name(series, names[series], labels)
+            if series
+            else runs[0].curves.topology["topology"]
+        )
         conditions.append(
             Condition(_display_text(name), facet, runs, expected, choices.get(key), labels)
         )
@@ -214,16 +221,19 @@ def series_list(conditions: list[Condition]) -> str:
     return ("; " if any("," in name for name in names) else ", ").join(names)
 
 
-def _series_name(key: str, labels: dict[str, str]) -> str:
-    return (
-        labels[key]
-        if key == VARIANT or key.endswith(".kind")
-        else f"{short_key(key)} = {labels[key]}"
-    )
+def _series_name(key: str, name: str, labels: dict[str, str]) -> str:
+    return labels[key] if key == VARIANT or key.endswith(".kind") else f"{name} = {labels[key]}"
 
 
 def short_key(key: str) -> str:
     return key.rpartition(".")[2] if not key.endswith(".kind") else key.partition(".")[0]
+
+
+def short_keys(keys: Iterable[str]) -> dict[str, str]:
+    """Key → its short name, or the whole key where two keys would have the same name."""
+    names = {key: short_key(key) for key in keys}
+    counts = Counter(names.values())
+    return {key: name if counts[name] == 1 else key for key, name in names.items()}
 
 
 def _display_text(name: str) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 from lab.axes import Axis, parse_axes, parse_axis
 from lab.cells import SEED
-from lab.conditions import short_key
+from lab.conditions import short_keys
 from lab.errors import LabError
 from lab.selection import SELECTION_SEEDS
 
@@ -219,7 +219,8 @@ def facet_names(part: Part) -> list[str]:
 
 def facet_at(part: Part, labels: dict[str, str]) -> str:
     """The facet of a grid point: its values on the varied axes, without variant and seed."""
-    return ", ".join(f"{short_key(axis.key)} = {labels[axis.key]}" for axis in varied_axes(part))
+    names = short_keys(axis.key for axis in varied_axes(part))
+    return ", ".join(f"{name} = {labels[key]}" for key, name in names.items())
 
 
 def varied_axes(part: Part) -> list[Axis]:
