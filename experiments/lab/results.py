@@ -10,6 +10,7 @@ from typing import Any
 
 import polars
 
+from lab.axes import setting_text
 from lab.cells import Cell, read_json
 from lab.errors import LabError
 from lab.participants import last_graph
@@ -120,13 +121,26 @@ def read_sweep(folder: Path) -> Sweep:
     return Sweep(folder, content, results, choices)
 
 
-def run_columns(result: CellResult, choices: list[Choice]) -> dict[str, Any]:
+def setting_keys(results: list[CellResult]) -> list[str]:
+    """Every key that a cell sets."""
+    return list(dict.fromkeys(key for result in results for key in result.cell.overrides))
+
+
+def run_columns(result: CellResult, choices: list[Choice], keys: list[str]) -> dict[str, Any]:
     """The columns that name a run: its name, its values on the axes, and its settings.
+
+    `keys`: the settings of any run. The value of one that the cell does not set is that of the
+    run's complete configuration; None if it has no such key.
 
     If step sizes are selected, also: if the run only selects one, and for which measures its step
     size is selected.
     """
     row = {"run": result.cell.name, **result.cell.labels, **result.cell.overrides}
+    summary = result.summary or read_json(result.cell.folder / "summary.json") or {}
+    for key in keys:
+        section, _, name = key.partition(".")
+        value = summary.get("config", {}).get(section, {}).get(name)
+        row.setdefault(key, None if value is None else setting_text(value))
     if choices:
         row["selects"] = result.cell.selects
         row["selected_for"] = "; ".join(
@@ -140,8 +154,9 @@ def run_columns(result: CellResult, choices: list[Choice]) -> dict[str, Any]:
 
 def _table(results: list[CellResult], choices: list[Choice]) -> polars.DataFrame:
     rows = []
+    keys = setting_keys(results)
     for result in results:
-        row = {**run_columns(result, choices), "status": result.status}
+        row = {**run_columns(result, choices, keys), "status": result.status}
         summary = result.summary or {}
         for key in (
             "final_hash",

@@ -11,7 +11,7 @@ import numpy as np
 import polars
 
 from lab.curves import NETWORK, PER_PEER, Curves, read_curves
-from lab.results import CellResult, replace_file, run_columns
+from lab.results import CellResult, replace_file, run_columns, setting_keys
 from lab.selection import Choice
 
 COLUMNS = (
@@ -24,11 +24,11 @@ COLUMNS = (
 
 def curves_table(results: list[CellResult], choices: list[Choice]) -> polars.DataFrame:
     """The table. A column of the run whose values are all numbers has a type of numbers."""
-    tables = []
+    tables, keys = [], setting_keys(results)
     for result in results:
         if result.status == "finished":
             curves = read_curves(result.cell.folder)
-            run = run_columns(result, choices)
+            run = run_columns(result, choices, keys)
             columns = {name: _column(curves, name) for name in COLUMNS}
             tables.append(
                 polars.DataFrame(columns).select(

@@ -47,6 +47,26 @@ def test_selecting_runs_are_marked(lab: Any, tmp_path: Path) -> None:
     assert table.filter(polars.col("selects"))["run"].n_unique() == 6  # diverged runs have no curve
 
 
+def test_a_setting_of_one_variant_has_a_value_in_all_runs(lab: Any, tmp_path: Path) -> None:
+    (tmp_path / "v.toml").write_text(
+        '[variants.slow]\n"optimizer.rate" = 0.1\n[variants.dense]\n"topology.kind" = "complete"\n'
+        '"codec.bits" = 8\n[variants.diverging]\n"optimizer.rate" = 2\n',
+        encoding="utf-8",
+    )
+    done = lab("sweep", "small.toml", "--variants", "v.toml", "--out", "out")
+    assert done.returncode == 1, done.stderr
+    rows = polars.read_csv(tmp_path / "out" / "results.csv")
+    assert rows["optimizer.rate"].to_list() == [0.1, 0.5, 2]
+    assert rows["topology.kind"].to_list() == ["ring", "complete", "ring"]
+    assert rows["codec.bits"].to_list() == [None, 8, None], "a setting that the others do not have"
+    curves = polars.read_parquet(tmp_path / "out" / "curves.parquet").unique("run")
+    assert dict(curves.select("run", "optimizer.rate").rows()) == {"slow": 0.1, "dense": 0.5}
+    assert dict(curves.select("run", "topology.kind").rows()) == {
+        "slow": "ring",
+        "dense": "complete",
+    }
+
+
 def test_a_sweep_without_finished_runs_has_an_empty_table(lab: Any, tmp_path: Path) -> None:
     assert lab("sweep", "small.toml", "run.seed=13", "--out", "out").returncode == 1
     table = polars.read_parquet(tmp_path / "out" / "curves.parquet")
