@@ -210,6 +210,8 @@ def _sign_note(claim: Claim, deciding: Comparison) -> str:
         if deciding.has_mean
         else "a seed withstands the largest number of attackers"
         if claim.breakdown
+        else "a value is exactly 0"
+        if deciding.has_zero
         else "a seed does not reach the target"
     )
     return f" (sign test, because {cause})"

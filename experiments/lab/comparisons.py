@@ -19,7 +19,8 @@ class Comparison:
     A difference is first − second, or log(first / second) if the bounds are ratios. Equal seeds
     share data, shards and initial parameters, so that a difference per seed has less noise than
     either value. It is infinite if one of the two does not reach a target, and NaN if both do not;
-    of breakdown points, see breakdown_differences().
+    of breakdown points, see breakdown_differences(). A ratio is infinite if one of the two is 0,
+    and 1 if both are.
     """
 
     first: str
@@ -28,6 +29,7 @@ class Comparison:
     low: float
     high: float
     is_ratio: bool
+    has_zero: bool = False  # a ratio has no finite logarithm because a value is exactly 0
 
     @property
     def is_closeness(self) -> bool:
@@ -63,7 +65,10 @@ def comparisons_of(claim: Claim, column: Column, rows: dict[str, ResultRow]) -> 
     values = {name: rows[name].values[column.name] for name in claim.series_names()}
 
     def compare(a: str, b: str, low: float, high: float, ratio: bool) -> Comparison:
-        return Comparison(a, b, _differences(values[a], values[b], ratio), low, high, ratio)
+        both = (*values[a], *values[b])
+        zero = ratio and 0 in both and NEVER not in both
+        differences = _differences(values[a], values[b], ratio)
+        return Comparison(a, b, differences, low, high, ratio, zero)
 
     if claim.close:
         margin = log(claim.times) if claim.times else claim.within
@@ -83,7 +88,8 @@ def comparisons_of(claim: Claim, column: Column, rows: dict[str, ResultRow]) -> 
 def _differences(a: list[float], b: list[float], ratio: bool) -> tuple[float, ...]:
     x, y = np.array(a, dtype=float), np.array(b, dtype=float)
     with np.errstate(divide="ignore", invalid="ignore"):
-        return tuple((np.log(x) - np.log(y) if ratio else x - y).tolist())
+        logs = np.where((x == 0) & (y == 0), 0.0, np.log(x) - np.log(y))
+        return tuple((logs if ratio else x - y).tolist())
 
 
 def breakdown_differences(

@@ -211,7 +211,8 @@ def _fault_of_series(study: Study, claim: Claim) -> str:
         if bool(at) != across:
             return f"'{name}' has no facet (SERIES @ FACET), and other series of the claim have one"
         if at and facet not in facets:
-            return f"part '{part.name}' has no facet '{facet}'; it has {', '.join(facets)}"
+            known = ", ".join(filter(None, facets)) or "none"
+            return f"part '{part.name}' has no facet '{facet}'; it has {known}"
     if across and claim.facet:
         return "its series name their facets: remove facet"
     return ""

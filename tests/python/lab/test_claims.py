@@ -299,6 +299,22 @@ def test_the_table_of_claims_has_estimate_interval_margin_and_p() -> None:
     assert "| b − a = 30 [28, 32] points | above 0 |" in lines[4]
 
 
+def test_a_ratio_of_zeros_names_its_cause() -> None:
+    """An exact average has a consensus distance of exactly 0."""
+    far = [0.4, 0.5, 0.45, 0.41, 0.44, 0.46, 0.47]
+    ahead = replace(FIRST, factor=10)
+    result = result_of(ahead, a=[0.0] * 7, b=far)
+    assert result.status == HOLDS
+    assert result.reason.endswith("(sign test, because a value is exactly 0)")
+    never = result_of(ahead, a=[0.0] * 7, b=[*far[:6], NEVER])
+    assert never.reason.endswith("(sign test, because a seed does not reach the target)")
+    close = Claim("a as b", "rounds", close=("a", "b"), times=1.1)
+    result = result_of(close, a=[0.0] * 7, b=[0.0] * 7)
+    assert result.deciding and result.deciding.differences == (0,) * 7
+    assert result.status == HOLDS and "the differences of all seeds are equal" in result.reason
+    assert result_of(close, a=[0.0] * 7, b=[0.0] * 6 + [1.0]).status == OPEN
+
+
 def test_a_claim_counts_in_every_facet_of_the_grid() -> None:
     """Also where no run has finished: there it is open, and Holm's correction counts it."""
     study = small_study(FIRST, axes=("data.alpha=0.1,1,10",))

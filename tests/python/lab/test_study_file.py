@@ -90,6 +90,7 @@ def test_an_impossible_claim_is_refused(tmp_path: Path, text: str, message: str)
     ("text", "message"),
     [
         ('order = ["a @ alpha = 7", "b @ alpha = 1"]', "part 'grid' has no facet 'alpha = 7'"),
+        ('order = ["a @ ", "b @ "]', "part 'grid' has no facet ''; it has alpha = 0.1, alpha = 1"),
         ('order = ["a @ alpha = 1", "b"]', "'b' has no facet (SERIES @ FACET)"),
         ('facet = "alpha = 1"\norder = ["a @ alpha = 1", "b @ alpha = 1"]', "remove facet"),
     ],
