@@ -39,7 +39,8 @@ enum class ControlMessage : std::uint16_t {
   catch_up = 12,       ///< peers that are connected to the sender leave out the rounds from `round`
                        ///< up to `resumes_at`
   waiting = 13,        ///< the sender waits for the rows of others: `chain`
-  change_begun = 14,   ///< a peer has begun `round`, from which on other peers take part
+  change_begun = 14,   ///< a peer has begun `round`, from which on other peers take part; or one
+                       ///< after which it gives the receiver, which joins, the rows that it needs
   participant = 15,    ///< of an open run: from `round` on the peer `link_state.end` takes part, if
                        ///< `link_state.version` is odd, or no part
   offer_round = 16,    ///< of an open run, to a peer that joins: let the link take effect in

@@ -20,7 +20,8 @@ Status Endpoint::deliver(Chunk chunk) {
     return on_membership_message
                ? on_membership_message(header)
                : protocol_error(header, "a membership message in a run that tolerates no loss");
-  if (header.control == ControlMessage::waiting) return watch_.on_waiting(header, awaited_donor());
+  if (header.control == ControlMessage::waiting)
+    return watch_.on_waiting(header, starting_rows_.donor());
   if (header.channel == process_.options.requested_channel())
     return starting_rows_.deliver(std::move(chunk));
   if (!view_.is_present(header.from)) return {};  // sent before the loss
@@ -33,12 +34,6 @@ Status Endpoint::deliver(Chunk chunk) {
   GOSSAMER_TRY_STATUS(check_lead(header));
   GOSSAMER_TRY_STATUS(mixer_->on_chunk(header));
   return messenger_.deliver(std::move(chunk));
-}
-
-/// The donor that owes this joining peer rows. In an open run it gives them in a round to come.
-std::optional<int> Endpoint::awaited_donor() const {
-  if (process_.schedule.participants().is_open()) return std::nullopt;
-  return starting_rows_.donor();
 }
 
 /// Of a row that is mixed in each round.

@@ -45,7 +45,9 @@ class Endpoint {
   /// begun.
   void on_link_restored(int peer, Round first);
   /// RowWatch::on_tick().
-  void on_tick(Time counted) { watch_.on_tick(counted, round_, awaited_donor()); }
+  void on_tick(Time counted) { watch_.on_tick(counted, round_, starting_rows_.donor()); }
+  /// The donor that owes this joining peer rows has begun round t, and gives them in a later one.
+  void on_donor_begins(int donor, Round t) { watch_.on_donor_begins(donor, t); }
   /// Receives the membership messages; without a receiver they are protocol violations.
   std::function<Status(const ChunkHeader&)> on_membership_message;
 
@@ -81,7 +83,6 @@ class Endpoint {
 
  private:
   Status check_lead(const ChunkHeader& header) const;
-  std::optional<int> awaited_donor() const;
   bool exchanges_rows_both_ways(int peer) const;
 
   const ProcessContext& process_;

@@ -41,4 +41,9 @@ Status RowDeadline::on_waiting(int peer, Round round, std::uint8_t chain) {
   return {};
 }
 
+void RowDeadline::on_donor_begins(int donor, Round t) {
+  Wait& wait = waits_[donor];
+  if (t > wait.begun) wait = {.begun = t};
+}
+
 }  // namespace gossamer::gossip

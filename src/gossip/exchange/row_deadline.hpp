@@ -44,12 +44,17 @@ class RowDeadline {
   /// message makes no sense.
   Status on_waiting(int peer, Round round, std::uint8_t chain);
 
+  /// `donor`, which is to give this joining peer rows in a later round, has begun round t: it is
+  /// waited for anew, unless it has said that before.
+  void on_donor_begins(int donor, Round t);
+
   Time limit() const { return limit_; }
 
  private:
   struct Wait {
     Time waited{0};          ///< in this round
     std::uint8_t chain = 0;  ///< that the neighbour has claimed in this round
+    Round begun = 0;         ///< of a donor: the last round that it has announced
   };
 
   Time limit_;

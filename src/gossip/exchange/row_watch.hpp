@@ -23,6 +23,10 @@ class RowWatch {
   void on_tick(Time counted, Round round, std::optional<int> donor);
   /// A `waiting` message; `donor` as above. An error names the protocol violation.
   Status on_waiting(const ChunkHeader& header, std::optional<int> donor);
+  /// RowDeadline::on_donor_begins()
+  void on_donor_begins(int donor, Round t) {
+    if (deadline_) deadline_->on_donor_begins(donor, t);
+  }
 
  private:
   std::vector<int> awaited_peers(std::optional<int> donor) const;

@@ -119,6 +119,7 @@ Status Membership::on_control_message(const ChunkHeader& header) {
   if (!handshake_.link(header.from).up) return {};  // sent before the loss
   if (header.control == ControlMessage::change_begun) {
     wait_.note_begun(header.round);
+    if (donor_ == header.from) endpoint_.on_donor_begins(header.from, header.round);
     return {};
   }
   if (header.control == ControlMessage::participant)
@@ -358,11 +359,21 @@ task<bool> Membership::begin_round(Round t) {
   catch_ups_.begin_round(t);
   const bool due = flooding_.begin_round(t);
   if (due && node_.conserves_sums()) co_await node_.reinitialise_sums();
+  give_rows();
+  // Peers whose rows are to wait for a later round are to know that this peer goes on.
+  for (const RowsRequest& request : requests_)
+    if (exchange_.options().row_limit > Time(0))
+      handshake_.send(request.from, ControlMessage::change_begun, t);
+  co_return due;
+}
+
+/// To the peers that have asked for them, and may begin with the next round.
+void Membership::give_rows() {
   // The next round may be one that is left out, and is known to be by this peer only.
-  if (catch_ups_.any_to_come()) co_return due;
+  if (catch_ups_.any_to_come()) return;
   const Round next = endpoint_.earliest_next();
   // From a peer that leaves with the next round, a joining one would begin alone.
-  if (!exchange_.schedule().participants().takes_part(endpoint_.peer(), next)) co_return due;
+  if (!exchange_.schedule().participants().takes_part(endpoint_.peer(), next)) return;
   const auto later = std::ranges::stable_partition(
       requests_, [&](const RowsRequest& request) { return may_join_in(request, next); });
   const std::vector<RowsRequest> granted(requests_.begin(), later.begin());
@@ -375,7 +386,6 @@ task<bool> Membership::begin_round(Round t) {
     node_.send_state(request.from, exchange_.options().requested_channel(), 0);
     handshake_.propose(request.from, next, node_.steps_done());
   }
-  co_return due;
 }
 
 }  // namespace gossamer::gossip

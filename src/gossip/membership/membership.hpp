@@ -101,6 +101,7 @@ class Membership {
   bool may_join_in(const RowsRequest& request, Round next);
   void offer_link(int peer);
   Status on_offer(const ChunkHeader& header);
+  void give_rows();
 
   // Joining.
   Status on_start_point(const ChunkHeader& header);
