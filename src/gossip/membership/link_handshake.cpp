@@ -105,6 +105,8 @@ void LinkHandshake::take_offer(int peer, Round first) {
   PartnerLink& link = links_.at(peer);
   if (link.offered) endpoint_.on_link_lost(peer);
   link.offered = first;
+  // It has rows to give, and may have sent no resync: one that has joined meanwhile.
+  if (!link.peers_round) link.peers_round = first;
   endpoint_.on_link_restored(peer, first);
 }
 

@@ -16,7 +16,8 @@ struct PartnerLink {
   bool up = true;                    ///< the link carries messages
   bool active = true;                ///< it takes part in mixing, or will from an agreed round on
   std::optional<Round> proposed;     ///< by this peer, and not yet answered
-  std::optional<Round> peers_round;  ///< the round of the other end when the link was restored
+  std::optional<Round> peers_round;  ///< the round of the other end when the link was restored, or
+                                     ///< a later one; none: it may be joining
   std::optional<Round> offered;      ///< by the other end, before this peer has joined
   Round margin = 1;  ///< rounds between the round of the end that is ahead and the next proposal
 

@@ -149,9 +149,8 @@ Status Membership::on_handshake(const ChunkHeader& header) {
   PartnerLink& link = handshake_.link(header.from);
   // In an open run a neighbour may make an offer anew while this peer accepts the first.
   if (link.active && participants_ && header.control == ControlMessage::offer_round) {
-    const std::string why =
-        fmt::format("peers {} and {} agreed on rounds that differ", header.from, endpoint_.peer());
-    exchange_.faults().reset_link(endpoint_.peer(), header.from, {ErrorKind::lost_peer, why});
+    reset_link(header.from, fmt::format("peers {} and {} agreed on rounds that differ", header.from,
+                                        endpoint_.peer()));
     return {};
   }
   if (link.active) return protocol_error(header, "it restores a link that was not lost");
@@ -207,8 +206,12 @@ Status Membership::on_offer(const ChunkHeader& header) {
   if (donor_ == header.from) return {};  // which takes it back as this peer asks it for rows
   if (joining_ && header.round < endpoint_.earliest_next())
     return protocol_error(header, "it offers a round in which no peer can join");
-  if (joining_) handshake_.take_offer(header.from, header.round);
-  else if (handshake_.yields_to(header.from)) handshake_.on_proposal(header.from, header.round);
+  if (joining_) {
+    handshake_.take_offer(header.from, header.round);
+    if (!donor_) request_state();
+  } else if (handshake_.yields_to(header.from)) {
+    handshake_.on_proposal(header.from, header.round);
+  }
   return {};
 }
 
@@ -259,10 +262,8 @@ void Membership::join(std::optional<Round> again) {
     const bool was_up = std::exchange(link, PartnerLink::down()).up;
     endpoint_.on_link_lost(peer);
     if (again && was_up)
-      exchange_.faults().reset_link(
-          endpoint_.peer(), peer,
-          {ErrorKind::lost_peer,
-           fmt::format("peer {} joins anew, because it lost its donor", endpoint_.peer())});
+      reset_link(peer,
+                 fmt::format("peer {} joins anew, because it lost its donor", endpoint_.peer()));
   }
   flooding_.begin_lost();
   if (participants_) participants_->follow(std::nullopt);
@@ -273,10 +274,8 @@ void Membership::set_wait(std::optional<Round> until) {
   if (!until) return handshake_.synchronise(endpoint_.round());
   // The peers that asked for rows are to ask others.
   for (const RowsRequest& request : std::exchange(requests_, {}))
-    exchange_.faults().reset_link(
-        endpoint_.peer(), request.from,
-        {ErrorKind::lost_peer,
-         fmt::format("peer {} takes no part, and gives no rows", endpoint_.peer())});
+    reset_link(request.from,
+               fmt::format("peer {} takes no part, and gives no rows", endpoint_.peer()));
 }
 
 Membership::DonorSearch Membership::donor_search() const {
@@ -305,10 +304,8 @@ void Membership::follow_donor() {
   participants_->follow(donor_);
   for (const int peer : handshake_.drop_offers()) {
     if (peer == donor_) continue;
-    exchange_.faults().reset_link(
-        endpoint_.peer(), peer,
-        {ErrorKind::lost_peer,
-         fmt::format("peer {} asks another peer for rows, and begins later", endpoint_.peer())});
+    reset_link(peer, fmt::format("peer {} asks another peer for rows, and begins later",
+                                 endpoint_.peer()));
   }
 }
 

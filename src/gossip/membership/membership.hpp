@@ -102,6 +102,9 @@ class Membership {
   void offer_link(int peer);
   Status on_offer(const ChunkHeader& header);
   void give_rows();
+  void reset_link(int peer, const std::string& why) {
+    exchange_.faults().reset_link(endpoint_.peer(), peer, {ErrorKind::lost_peer, why});
+  }
 
   // Joining.
   Status on_start_point(const ChunkHeader& header);

@@ -4,6 +4,8 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include "tests/gossip/membership/open_peer.hpp"
 
 using namespace gossamer;
@@ -97,6 +99,8 @@ TEST_CASE("an open run: a joining peer takes offers of rounds to come, as often 
   OpenPeer peer;
   peer.membership->join();
   peer.membership->on_link_restored(1);
+  peer.membership->on_link_restored(2);
+  REQUIRE(peer.receive(2, ControlMessage::resync, 5).ok());  // so that it asks peer 2 for rows
   const auto offer = [&](Round first) {
     return peer.exchange->deliver(control_chunk(1, 0, ControlMessage::offer_round, first)).ok();
   };
@@ -107,6 +111,24 @@ TEST_CASE("an open run: a joining peer takes offers of rounds to come, as often 
   CHECK(peer.endpoint().view().present_since(1) == 2 * kNotice);
   peer.membership->on_link_lost(1, "lost");
   CHECK_FALSE(peer.endpoint().view().is_present(1));
+}
+
+TEST_CASE("an open run: a peer that joins asks one that made an offer, if its donor is lost") {
+  const auto asked = [](const RecordingLink& link) {
+    return std::ranges::count(link.sent, ControlMessage::request_state, &ChunkHeader::control);
+  };
+  for (const bool has_donor : {true, false}) {
+    OpenPeer peer;
+    peer.membership->join();
+    peer.membership->on_link_restored(1);
+    peer.membership->on_link_restored(2);
+    if (has_donor) REQUIRE(peer.receive(1, ControlMessage::resync, 5).ok());
+    CHECK(asked(peer.to_1) == (has_donor ? 1 : 0));
+    REQUIRE(peer.receive(2, ControlMessage::offer_round, 4 * kNotice).ok());
+    CHECK(asked(peer.to_2) == (has_donor ? 0 : 1));
+    peer.membership->on_link_lost(1, "lost");
+    CHECK(asked(peer.to_2) == 1);
+  }
 }
 
 TEST_CASE("messages of open runs are refused in a run that is none") {
