@@ -1,5 +1,6 @@
 // Scenarios that found a fault that few seeds find: most in peers that join and leave.
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <string>
@@ -83,6 +84,27 @@ TEST_CASE("peers that join and leave an open run take part, and the bits are tho
   CHECK(grown.report.violations == std::vector<std::string>{});
   CHECK(grown.joins == 3);
   CHECK(grown.losses == 9);  // of the links to those that are not there at the start
+}
+
+TEST_CASE("if all peers of an open run leave at once, they stay, and others join them") {
+  for (const char* arrives : {"arrive process=5 at=0.1", "arrive process=5 at=0.15"}) {
+    CAPTURE(arrives);
+    Scenario scenario = ring("dpsgd", {arrives});
+    for (int i = 0; i < 5; ++i)
+      scenario.faults.push_back(fmt::format("leave process={} at=0.1", i));
+    scenario.open = true;
+    scenario.rounds = 150;
+    scenario.participants = {"0-4"};
+    const Outcome outcome = simulate(scenario);
+    CHECK(outcome.report.violations == std::vector<std::string>{});
+    CHECK(outcome.joins == 1);
+    CHECK(violates(checked_after(scenario,
+                                 [](Trace& trace) {
+                                   for (Incarnation& each : trace.incarnations)
+                                     if (!each.rounds.empty()) each.rounds.pop_back();
+                                 }),
+                   "termination"));
+  }
 }
 
 TEST_CASE("a peer that is asked to leave while it joins leaves after it has joined") {

@@ -1,6 +1,7 @@
 #include "gossip/membership/participant_changes.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace gossamer::gossip {
@@ -68,7 +69,13 @@ std::vector<topology::ParticipantChange> ParticipantChanges::timeline(int peers)
     std::vector<int> present;
     for (int peer = 0; peer < peers; ++peer)
       if (takes_part_at(peer, t)) present.push_back(peer);
-    if (present.empty() || present == last) continue;
+    std::vector<int> staying;
+    std::ranges::set_intersection(last, present, std::back_inserter(staying));
+    if (staying.empty()) {
+      present.insert(present.end(), last.begin(), last.end());
+      std::ranges::sort(present);
+    }
+    if (present == last) continue;
     changes.push_back({t, present});
     last = std::move(present);
   }

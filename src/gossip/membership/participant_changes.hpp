@@ -41,7 +41,8 @@ class ParticipantChanges {
   /// latest versions differ, what lasts is not counted: one of them does not know the later one.
   Round last_difference(int peer, const ParticipantChanges& others) const;
   /// What Participants::set_changes() takes, of a run with ids 0 … peers − 1. Where all leave at
-  /// once, all stay.
+  /// once, all stay up to the next change, in which the others find them: those that join in the
+  /// same round take their rows.
   std::vector<topology::ParticipantChange> timeline(int peers) const;
 
  private:

@@ -87,8 +87,9 @@ bool ParticipantFlooding::leave() {
     options_.message(fmt::format("peer {} leaves once it has joined", self));
   if (follows_) return !std::exchange(leaves_once_joined_, true);
   const Round first = next_free();
-  if (!takes_part(changes_.latest(self)) || !changes_.takes_part_at(self, now())) return false;
-  const std::vector<int>& present = options_.changing->participants().at(now()).peers;
+  const topology::Participants& participants = options_.changing->participants();
+  if (!takes_part(changes_.latest(self)) || !participants.takes_part(self, now())) return false;
+  const std::vector<int>& present = participants.at(now()).peers;
   const bool any_stays = std::ranges::any_of(
       present, [&](int peer) { return peer != self && changes_.takes_part_at(peer, first); });
   if (any_stays) announce(self, changes_.latest(self) + 1, first);
@@ -96,8 +97,11 @@ bool ParticipantFlooding::leave() {
 }
 
 void ParticipantFlooding::begin_round(Round t) {
+  // All were to leave at once, and stay: without this change it would leave with the next one.
+  const int self = endpoint_.peer();
+  if (!takes_part(changes_.latest(self)) && changes_.latest_since(self) <= t) admit(self);
   for (const auto& [partner, first] : std::map(left_)) {
-    if (!changes_.takes_part_at(partner, t)) on_gone(partner);
+    if (!options_.changing->participants().takes_part(partner, t)) on_gone(partner);
     else if (first && *first <= t) on_unaware(partner);
   }
   const auto differs = [&](int neighbour) {

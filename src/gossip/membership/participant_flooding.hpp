@@ -39,7 +39,8 @@ class ParticipantFlooding {
   /// stay.
   bool leave();
   /// This peer begins round t: makes links anew to neighbours that take the same change for one of
-  /// another round, so that in round t they mix with other weights.
+  /// another round, so that in round t they mix with other weights. If it was to leave before, and
+  /// stays because all were to, it announces that it takes part.
   void begin_round(Round t);
 
   // ---- messages

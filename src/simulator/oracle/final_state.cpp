@@ -29,6 +29,21 @@ void check_termination(const TraceIndex& index, Checks& checks) {
   }
 }
 
+/// Where peers of an open run only arrive and leave, some peer does the last round: those that
+/// leave do not end the run.
+void check_last_round(const TraceIndex& index, Checks& checks) {
+  const Scenario& scenario = index.scenario;
+  if (!scenario.open || scenario.network.loss > 0 ||
+      !std::ranges::all_of(scenario.fault_list(), is_of_open_run, &Fault::kind))
+    return;
+  const auto does_last = [&](const Incarnation& each) {
+    return !each.rounds.empty() &&
+           each.rounds.back().round + 1 == static_cast<Round>(scenario.rounds);
+  };
+  checks.expect(std::ranges::any_of(index.trace.incarnations, does_last), "termination",
+                "no peer does round {}, the last one of the run", scenario.rounds - 1);
+}
+
 /// How often donors give rows to the incarnation. One that is ahead, as under `async`, gives them
 /// again before the first ones are taken.
 std::uint64_t times_given_rows(const TraceIndex& index, const Incarnation& receiver) {
@@ -158,6 +173,7 @@ void check_durability(const TraceIndex& index, Checks& checks) {
 
 void check_final_state(const TraceIndex& index, Checks& checks) {
   check_termination(index, checks);
+  check_last_round(index, checks);
   check_queues(index, checks);
   check_durability(index, checks);
 }

@@ -39,7 +39,8 @@
 //   its
 //                    step size,
 //   optimum          and gradient tracking, D² and EXTRA end there
-//   termination      a peer that lives does all its rounds within a bound of virtual time
+//   termination      a peer that lives does all its rounds within a bound of virtual time; where
+//                    peers of an open run only arrive and leave, some peer does the last round
 //   queues           the bytes that wait at a peer, and the values that a peer has leased to a
 //                    connection, stay below a bound
 //   durability       what a process finds on its disk is what its peers had after some round, and

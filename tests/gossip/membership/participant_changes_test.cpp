@@ -61,6 +61,20 @@ TEST_CASE("changes of participants: if all leave at once, all stay") {
   CHECK(peers_of(changes.timeline(2)) == std::vector<std::vector<int>>{{1}});
 }
 
+TEST_CASE("changes of participants: all stay for a peer that joins as all leave, or later") {
+  for (const Round first : {10, 20}) {
+    ParticipantChanges changes({0, 1});
+    changes.add(0, 2, 10);
+    changes.add(1, 2, 10);
+    changes.add(2, 1, first);
+    const auto timeline = changes.timeline(3);
+    CHECK(peers_of(timeline) == std::vector<std::vector<int>>{{0, 1, 2}});
+    CHECK(timeline[0].first == first);
+    changes.add(1, 3, 30);  // of those that were to leave, one stays for good
+    CHECK(peers_of(changes.timeline(3)) == std::vector<std::vector<int>>{{0, 1, 2}, {1, 2}});
+  }
+}
+
 TEST_CASE("changes of participants: where those of two peers differ, and until when") {
   ParticipantChanges own({0}), theirs({0});
   own.add(1, 1, 20);

@@ -27,6 +27,28 @@ TEST_CASE("an open run: changes of participants take effect in the round that wa
   CHECK(peer.at(100) == std::vector{1, 2});
 }
 
+TEST_CASE(
+    "an open run: where all leave at once, each announces that it stays, and may leave again") {
+  OpenPeer peer;
+  const Round leaves = 2 * kNotice;
+  CHECK(peer.receive_change(1, 2, leaves).ok());
+  CHECK(peer.receive_change(0, 2, leaves).ok());  // it was to leave too
+  CHECK(peer.at(leaves) == std::vector{0, 1});
+  CHECK_FALSE(peer.membership->leave());
+  peer.begin_round(leaves - 1);
+  CHECK(std::ranges::count(peer.to_1.sent, ControlMessage::participant, &ChunkHeader::control) ==
+        2);
+  peer.begin_round(leaves);
+  CHECK(peer.to_1.sent.back().control == ControlMessage::participant);
+  CHECK(peer.to_1.sent.back().link_state.version == 3);
+  CHECK(peer.to_1.sent.back().round == leaves + kNotice);
+  CHECK(peer.receive_change(1, 3, leaves + kNotice).ok());
+  CHECK(peer.receive_change(2, 1, leaves + kNotice).ok());
+  CHECK(peer.at(leaves + kNotice) == std::vector{0, 1, 2});
+  CHECK(peer.membership->leave());
+  CHECK(peer.at(90) == std::vector{1, 2});
+}
+
 TEST_CASE("an open run: a peer that joins leaves once it has joined") {
   OpenPeer peer;
   peer.membership->join();
