@@ -296,6 +296,14 @@ TEST_CASE("the oracle detects what is wrong with joining peers and restored link
                                  trace.incarnations[joiner].rounds[0].begin[1][0] += 1e-4F;
                                }),
                  "continuity"));
+  CHECK(violates(
+      checked_after(scenario, [&](Trace& trace) { ++trace.incarnations[joiner].rounds[0].steps; }),
+      "continuity"));
+  CHECK(violates(checked_after(scenario,
+                               [&](Trace& trace) {
+                                 trace.incarnations[joiner].rounds[0].trained[0].kept_steps = 1;
+                               }),
+                 "continuity"));
   CHECK(violates(checked_after(scenario,
                                [&](Trace& trace) {
                                  RoundRecord& last = trace.incarnations[joiner].rounds.back();

@@ -322,6 +322,7 @@ task<Round> Membership::await_admission() {
     const StartPoint start = *start_;
     node_.set_steps_done(start.steps);
     co_await node_.reinitialise_rows();
+    co_await node_.reset_optimizer();
     if (donor_ != donor || !start_ || start_->round != start.round)
       continue;  // the donor was lost meanwhile
     complete_join(start);

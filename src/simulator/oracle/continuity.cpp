@@ -23,9 +23,14 @@ class Continuity {
             "with",
             index_.peer_of(a), record.round);
       else if (joined(a, before))
-        checks_.expect(has_rows_of_donor(a, record), "continuity",
-                       "peer {} joined in round {} with rows that no partner had",
-                       index_.peer_of(a), record.round);
+        checks_.expect(
+            has_rows_of_donor(a, record), "continuity",
+            "peer {} joined in round {} with rows, or a count of steps, that no partner had",
+            index_.peer_of(a), record.round);
+      if ((joined(a, before) || enters(a, before, record)) && !record.trained.empty())
+        checks_.expect(record.trained.front().kept_steps == 0, "continuity",
+                       "peer {} joined in round {} with the state of its optimizer after {} steps",
+                       index_.peer_of(a), record.round, record.trained.front().kept_steps);
       for (std::size_t k = 0; k < index_.protocol.rows.size(); ++k) check_row(a, before, record, k);
       checks_.expect(is_next(a, before, record), "continuity", "peer {} did round {} out of order",
                      index_.peer_of(a), record.round);
@@ -83,14 +88,14 @@ class Continuity {
     return true;
   }
 
-  /// A peer that joins begins with rows that a partner had at the beginning of its last round
-  /// before.
+  /// A peer that joins begins with rows, and a number of steps, that a partner had at the beginning
+  /// of its last round before.
   bool has_rows_of_donor(int a, const RoundRecord& first) const {
     const auto gave = [&](const Incarnation& donor) {
       const RoundRecord* last = nullptr;
       for (const RoundRecord& record : donor.rounds)
         if (record.round < first.round) last = &record;
-      return last != nullptr && same_rows(last->begin, first);
+      return last != nullptr && same_rows(last->begin, first) && last->steps == first.steps;
     };
     return std::ranges::any_of(index_.trace.incarnations, [&](const Incarnation& donor) {
       return index_.links().at(a, donor.peer, first.round) != nullptr && gave(donor);

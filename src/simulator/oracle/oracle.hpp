@@ -11,7 +11,8 @@
 //                    rounds that are used never go back
 //   participants     in an open run a peer does rounds in which it takes part, and mixes rows of
 //                    peers that know the same participants
-//   continuity       rows stay as they are from one round to the next, or are reinitialised
+//   continuity       rows stay as they are from one round to the next, or are reinitialised; a peer
+//                    that joins has its donor's rows and count of steps, and a new optimizer
 //   agreement        under sync and deadline both ends of an edge agree how much of a row counted,
 //                    but for the round in which the link broke
 //   mean             under sync and deadline, with a symmetric W, the sum over the peers is

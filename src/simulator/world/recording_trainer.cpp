@@ -21,9 +21,16 @@ FloatRow start_of(const Scenario& scenario, int peer) { return normal_row(scenar
 
 void RecordingTrainer::run(TrainOperation operation, std::span<TrainRequest* const> requests) {
   for (TrainRequest* request : requests) {
+    std::uint64_t& kept_steps = kept_steps_[request->peer];
+    if (operation == TrainOperation::reset) {
+      kept_steps = 0;
+      continue;
+    }
     FloatRow& target = targets_[request->shard_of];
     if (target.empty()) target = target_of(scenario_, request->shard_of);
-    TrainRecord trained{operation, copy_of(request->x), {}, {}};
+    TrainRecord trained{operation, copy_of(request->x), {}, {}, kept_steps};
+    if (operation != TrainOperation::gradient)
+      kept_steps += static_cast<std::uint64_t>(request->steps);
     const auto rate = static_cast<float>(scenario_.steps.rate);
     for (int step = 0; step < request->steps; ++step)
       for (std::size_t k = 0; k < request->x.size(); ++k) {

@@ -14,7 +14,8 @@ namespace gossamer::simulator {
 FloatRow target_of(const Scenario& scenario, int peer);
 FloatRow start_of(const Scenario& scenario, int peer);
 
-/// Records every operation in the trace.
+/// Records every operation in the trace. The state of a peer's optimizer is the number of steps
+/// that it has seen.
 class RecordingTrainer final : public Trainer {
  public:
   /// All references outlive the trainer.
@@ -24,11 +25,13 @@ class RecordingTrainer final : public Trainer {
   double rate(int, std::uint64_t) const override { return scenario_.steps.rate; }
   std::size_t shard_size(int) const override { return 1; }
   std::uint64_t batches_per_epoch(int) const override { return 1; }
+  bool keeps_state() const override { return true; }
 
  private:
   const Scenario& scenario_;
   TraceRecorder& recorder_;
   std::map<int, FloatRow> targets_;
+  std::map<int, std::uint64_t> kept_steps_;  ///< by peer
 };
 
 }  // namespace gossamer::simulator

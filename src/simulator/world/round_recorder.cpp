@@ -50,6 +50,7 @@ void RoundRecorder::before_round(PeerEngine& engine, bool reinitialised) {
   RoundRecord& record = incarnation_of(engine).rounds.emplace_back();
   record.round = engine.round();
   record.began = world_.now();
+  record.steps = engine.node().steps_done();
   record.reinitialised = reinitialised;
   const topology::Participants& participants =
       engine.node().endpoint().view().schedule().participants();

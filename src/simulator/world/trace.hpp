@@ -25,12 +25,14 @@ inline FloatRow copy_of(std::span<const float> row) { return {row.begin(), row.e
 struct TrainRecord {
   TrainOperation operation;
   FloatRow before, gradient, after;
+  std::uint64_t kept_steps = 0;  ///< steps before it that the state of the peer's optimizer is of
 };
 
 /// One round of one peer.
 struct RoundRecord {
   Round round = 0;
   Time began{0};
+  std::uint64_t steps = 0;        ///< local steps that the peer counts before it
   bool reinitialised = false;     ///< rows with a conserved sum were reinitialised before it
   std::vector<int> participants;  ///< of an open run: those that the peer knows, ascending
   std::vector<int> reachable;     ///< reachable peers by the peer's own view, ascending
