@@ -79,7 +79,7 @@ Status check_own_weights(const Setup& setup, const gossip::RuleKind& kind) {
             "with more neighbours (complete, torus), or another rule",
             kind.name, setup.config.topology.kind,
             setup.schedule->participants().changes()[k].peers[static_cast<std::size_t>(i)], weight,
-            setup.config.topology.lazy ? "set topology.lazy = false, or " : ""));
+            setup.config.topology.weights.lazy ? "set topology.lazy = false, or " : ""));
   }
   return {};
 }
