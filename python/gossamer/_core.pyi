@@ -26,6 +26,10 @@ class Request:
         """The peer whose batch it is: `peer`, except with algorithm.kind = centralized."""
 
     @property
+    def averaged(self) -> list[int]:
+        """For evaluate, if x is a mean: the peers whose rows it is of, `peer` first; or empty."""
+
+    @property
     def step(self) -> int:
         """Number of the first local step."""
 

@@ -109,6 +109,19 @@ class Replica:
         self._adopt(parts)
 
     @torch.no_grad()
+    def take_mean_buffers(self, replicas: Sequence["Replica"]) -> None:
+        """Floating-point buffers that no row has take the mean of those of `replicas`, if any; one
+        that has another shape there stays."""
+        named = [dict(each.own_buffers) for each in replicas]
+        for name, own in self.own_buffers if named else []:
+            values = [each.get(name, own) for each in named]
+            if not own.is_floating_point() or any(each.shape != own.shape for each in values):
+                continue
+            mean = torch.stack([each.to(own.device, torch.float64) for each in values]).mean(0)
+            if not torch.equal(own, mean.to(own.dtype)):  # an expanded buffer cannot be written
+                own.copy_(mean)
+
+    @torch.no_grad()
     def take(self, x: Any) -> None:
         """The parameters, and the mixed buffers, take the values of x, which must not change until
         store() or write_gradient()."""

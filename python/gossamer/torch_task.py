@@ -197,6 +197,7 @@ class Task(RequestHandler):
     def _measure(self, module: torch.nn.Module, replica: Replica, request: _core.Request) -> None:
         with torch.no_grad(), restored(module):
             replica.take_copy(request.x)
+            replica.take_mean_buffers([self._peer(peer)[1] for peer in request.averaged])
             module.eval()
             self.measure(request, "module", module)
 

@@ -63,6 +63,7 @@ std::vector<train::Evaluation> ExternalWorkload::evaluate(const peer::RowViews& 
     batch.push_back(request_of(Operation::evaluate, nodes[i]));
     batch.back().x = readable(rows[i]);
   }
+  if (nodes.size() > rows.size()) batch.front().averaged.assign(nodes.begin(), nodes.end());
   serve(batch);
   for (std::size_t i = 0; i < rows.size(); ++i) results[i] = batch[i].evaluation;
   return results;

@@ -276,6 +276,7 @@ void bind_request(nb::module_& module) {
                    })
       .def_prop_ro("peer", [](const PythonRequest& self) { return self.request.peer; })
       .def_prop_ro("shard_of", [](const PythonRequest& self) { return self.request.shard_of; })
+      .def_prop_ro("averaged", [](const PythonRequest& self) { return self.request.averaged; })
       .def_prop_ro("step", [](const PythonRequest& self) { return self.request.step; })
       .def_prop_ro("steps", [](const PythonRequest& self) { return self.request.steps; })
       .def_prop_ro(

@@ -161,12 +161,14 @@ def test_a_module_has_its_modes_and_buffers_after_an_evaluation(
 
 
 class Shifted(torch.nn.Module):
-    """Its loss is its buffer, which no optimizer steps with and no peer averages."""
+    """Its loss and its accuracy are buffers, which no optimizer steps with and no row has."""
 
     def __init__(self, peer: int) -> None:
         super().__init__()
         self.weight = torch.nn.Parameter(torch.zeros(1))
         self.register_buffer("shift", torch.tensor(float(peer)))
+        self.register_buffer("tenths", torch.tensor(peer))
+        self.register_buffer("queue", torch.zeros(peer + 1))  # as long as the peer likes
 
 
 def shifted_task() -> gossamer.torch.Task:
@@ -175,16 +177,28 @@ def shifted_task() -> gossamer.torch.Task:
         sgd,
         lambda peer, step: None,
         lambda module, batch: module.weight.sum(),
-        evaluate=lambda module: (float(module.shift), 0.5),
+        evaluate=lambda module: (float(module.shift), float(module.tenths) / 10),
         buffers="keep",
     )
 
 
-def test_a_model_is_evaluated_with_the_buffers_of_its_peer(
-    configure: Configure, tmp_path: Path
+@pytest.mark.parametrize("hostile", [False, True])
+def test_a_model_is_evaluated_with_the_buffers_of_its_peers(
+    configure: Configure, tmp_path: Path, hostile: bool
 ) -> None:
-    summary = gossamer.run(configure(4, 2), shifted_task(), out=tmp_path / "out")
-    assert summary["final"]["test_loss"] == {"mean": 1.5, "min": 0, "max": 3}
-    lines = (tmp_path / "out" / "log-0.jsonl").read_text(encoding="utf-8").splitlines()
-    rounds = [record for record in map(json.loads, lines) if record["record"] == "round"]
-    assert {record["test_loss"] for record in rounds if record["peer"] == 2} == {2}
+    """And the averaged model with their mean, or with those of its first peer if there is none."""
+    settings = {"attack.kind": "sign_flip", "attack.peers": [0]} if hostile else {}
+    out = tmp_path / "out"
+    summary = gossamer.run(configure(4, 2), shifted_task(), settings=settings, out=out)
+    final, averaged = summary["final"], {"loss": 2, "accuracy": 0.1}
+    if not hostile:
+        averaged = {"loss": 1.5, "accuracy": 0}
+        assert final["test_loss"] == {"mean": 1.5, "min": 0, "max": 3}
+    lines = (out / "log-0.jsonl").read_text(encoding="utf-8").splitlines()
+    records = list(map(json.loads, lines))
+    of_peer = [each for each in records if each["record"] == "round" and each["peer"] == 2]
+    assert {each["test_loss"] for each in of_peer} == {2}
+    network = [each for each in records if each["record"] == "network"]
+    assert len(network) > 1
+    for each in (final, *network):
+        assert {name: each[f"averaged_{name}"] for name in averaged} == averaged

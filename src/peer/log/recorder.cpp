@@ -316,7 +316,7 @@ Status Recorder::network_record(gossip::Round round, const Snapshot& snapshot) {
   if (peers.empty()) return {};  // only hostile peers have a model of this round
   RowViews rows;
   for (const int peer : peers) rows.emplace_back(snapshot.rows[static_cast<std::size_t>(peer)]);
-  const NetworkMetrics metrics = network_metrics(setup_, rows, peers.front());
+  const NetworkMetrics metrics = network_metrics(setup_, rows, peers);
   Json record;
   record["record"] = "network";
   record["round"] = round;

@@ -68,11 +68,12 @@ Json mean_and_range(const std::vector<double>& values) {
           {"max", finite ? finite_or_null(largest) : Json()}};
 }
 
-NetworkMetrics network_metrics(const Setup& setup, const RowViews& rows, int node) {
+NetworkMetrics network_metrics(const Setup& setup, const RowViews& rows,
+                               const std::vector<int>& nodes) {
   NetworkMetrics metrics;
   Rows<float> averaged(1, rows.front().size());
   metrics.distance = consensus_distance(rows, averaged.row(0));
-  metrics.averaged = setup.workload->evaluate({averaged.row(0)}, {&node, 1}).front();
+  metrics.averaged = setup.workload->evaluate({averaged.row(0)}, nodes).front();
   const auto& data = setup.workload->spec().data;
   const bool known = data && data->optimum && data->optimum->size() == averaged.row(0).size();
   metrics.distance_to_optimum = known ? distance_to_optimum(rows, *data->optimum) : kUnknown;
@@ -153,7 +154,7 @@ Json make_summary(const Setup& setup, const RunTotals& totals, const RowViews& a
     losses.push_back(evaluation.loss);
     accuracies.push_back(evaluation.accuracy);
   }
-  const NetworkMetrics metrics = network_metrics(setup, rows, honest.front());
+  const NetworkMetrics metrics = network_metrics(setup, rows, honest);
 
   Json summary;
   summary["schema"] = 1;

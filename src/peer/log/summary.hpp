@@ -21,8 +21,9 @@ struct NetworkMetrics {
   double averaged_distance_to_optimum = 0;  ///< of x̄
   std::vector<double> backdoor_success;     ///< of each honest worker's model; empty: no backdoor
 };
-/// `rows`: the parameters of the honest workers, in host memory. `node`: one of them.
-NetworkMetrics network_metrics(const Setup& setup, const RowViews& rows, int node);
+/// `rows`: the parameters of the honest workers, in host memory. `nodes`: their ids.
+NetworkMetrics network_metrics(const Setup& setup, const RowViews& rows,
+                               const std::vector<int>& nodes);
 
 /// Mean, least and largest value; all three are null if a value is not finite.
 Json mean_and_range(const std::vector<double>& values);

@@ -69,8 +69,8 @@ class Workload {
   /// Null where nothing is trained. Lives as long as the workload.
   virtual gossip::Trainer* trainer() = 0;
   /// Test loss and accuracy of rows in host memory; NaN where they are not measured. `nodes`: the
-  /// node of each row, of this process; for a mean of several, one of them. A program may keep more
-  /// of a node's model than its row.
+  /// node of each row, of this process; for a mean of several rows, which comes alone, the nodes of
+  /// all of them. A program may keep more of a node's model than its row.
   virtual std::vector<train::Evaluation> evaluate(const RowViews& rows,
                                                   std::span<const int> nodes) = 0;
   /// For each row, in host memory: the part of the test samples of other classes that it assigns to
