@@ -1,11 +1,13 @@
 """The texts of a report: captions, warnings and the description of the method."""
 
+import textwrap
 from typing import Any
 
 import numpy as np
 
 from lab.cells import rate_key
 from lab.conditions import Condition, by_facet, evaluation_split, selection_split
+from lab.grid_check import MOST_REASONS, other_reasons
 from lab.figures import cost_axes, drawn_facets, negligible
 from lab.measure import parse_measure
 from lab.metric import CONSENSUS, Metric, Target
@@ -27,6 +29,7 @@ _COSTS = {
     "seconds": "virtual time on the simulated network",
 }
 _MAX_NAMES = 8  # names of runs in a warning
+_MAX_LETTERS = 240  # of a message of the program in a warning
 
 
 def seeds_caption(conditions: list[Condition]) -> str:
@@ -129,7 +132,12 @@ def warnings(sweep: Sweep, conditions: list[Condition], averaged: list[Condition
         )
     if impossible := sweep.metadata["impossible"]:
         count = sum(len(cells) for cells in impossible.values())
-        reasons = " ".join(f"{reason} ({_names(names)})." for reason, names in impossible.items())
+        reasons = " ".join(
+            f"{textwrap.shorten(reason, _MAX_LETTERS, placeholder=' …')} ({_names(names, most=2)})."
+            for reason, names in list(impossible.items())[:MOST_REASONS]
+        )
+        if others := other_reasons(impossible):
+            reasons += f" There are {others}; sweep.json has all of them."
         lines.append(f"{count} impossible cells were left out. {reasons}")
     for status, meaning in (
         ("failed", "failed and are not in any figure"),
@@ -243,9 +251,9 @@ def _range(values: list[int]) -> str:
     return str(values[0]) if len(values) == 1 else f"{values[0]} to {values[-1]}"
 
 
-def _names(names: list[str], separator: str = ", ") -> str:
-    more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
-    return separator.join(names[:_MAX_NAMES]) + more
+def _names(names: list[str], separator: str = ", ", most: int = _MAX_NAMES) -> str:
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return separator.join(names[:most]) + more
 
 
 def _grouped(values: dict[str, str]) -> str:

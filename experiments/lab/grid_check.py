@@ -11,6 +11,7 @@ from lab.launch import INVALID, LaunchConfig, check
 from lab.topology import unseen_phases
 
 Faults = dict[str, list[str]]  # message → names of the cells
+MOST_REASONS = 4  # that a text names
 
 
 def check_cells(
@@ -51,10 +52,23 @@ def check_cells(
 
 
 def fault_lines(faults: Faults) -> list[str]:
-    return [
+    """The first reasons, each with a cell, and how many there are besides."""
+    lines = [
         f"{fault}\n  (cell {names[0]}{f' and {len(names) - 1} more' if len(names) > 1 else ''})"
-        for fault, names in faults.items()
+        for fault, names in list(faults.items())[:MOST_REASONS]
     ]
+    return lines + ([f"… and {others}"] if (others := other_reasons(faults)) else [])
+
+
+def other_reasons(faults: Faults) -> str:
+    """How many reasons there are besides the first MOST_REASONS, and of how many cells."""
+    others = list(faults.values())[MOST_REASONS:]
+    if not others:
+        return ""
+    cells = sum(map(len, others))
+    return (
+        f"{len(others)} other reason{'s' * (len(others) > 1)} for {cells} cell{'s' * (cells > 1)}"
+    )
 
 
 def _settings(cell: Cell) -> Iterable[str]:

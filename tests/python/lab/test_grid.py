@@ -7,8 +7,11 @@ from typing import Any
 
 import pytest
 from lab.axes import Axis
+from lab.captions import warnings
 from lab.cells import make_cells
 from lab.errors import LabError
+from lab.grid_check import MOST_REASONS, fault_lines
+from lab.results import Sweep
 from lab.shards import Shard, parse_shard
 
 
@@ -80,6 +83,20 @@ def test_impossible_cells_end_a_sweep_unless_they_are_skipped(
     reported = lab("report", "out", program=gossamer)
     assert "2 impossible cells were left out" in reported.stdout
     assert "cannot be built for 6 peers" in reported.stdout
+
+
+def test_many_reasons_are_counted() -> None:
+    """The texts of 100 reasons stay short; sweep.json has them all."""
+    faults = {f"reason {i} {'long ' * 200}": [f"cell{i}-{j}" for j in range(3)] for i in range(100)}
+    lines = fault_lines(faults)
+    assert len(lines) == MOST_REASONS + 1
+    assert lines[-1] == "… and 96 other reasons for 288 cells"
+    assert fault_lines({"one": ["a"]}) == ["one\n  (cell a)"]
+    metadata = {"shard": None, "impossible": faults}
+    (note,) = warnings(Sweep(Path(), metadata, [], []), [])
+    assert note.startswith("300 impossible cells were left out. reason 0 long long")
+    assert note.endswith("There are 96 other reasons for 288 cells; sweep.json has all of them.")
+    assert "(cell3-0, cell3-1 and 1 more)." in note and len(note) < 1400
 
 
 def test_an_impossible_condition_selects_no_step_size(
