@@ -70,6 +70,7 @@ class Condition:
     expected: int  # number of seeds in the grid
     choice: Choice | None
     labels: dict[str, str]  # axis → value
+    place: tuple[int, ...] = ()  # of the facet in the grid
 
     def band(self, name: str) -> Band:
         shared = self.runs[0].curves.rounds
@@ -186,14 +187,16 @@ def read_conditions(sweep: Sweep, select: str = "") -> list[Condition]:
     for key, runs in compared.items():
         labels = dict(key)
         names = short_keys(varied)
-        facet = ", ".join(f"{names[k]} = {labels[k]}" for k in varied if k != series)
+        facet_keys = [k for k in varied if k != series]
+        facet = ", ".join(f"{names[k]} = {labels[k]}" for k in facet_keys)
+        place = tuple(sweep.metadata["axes"][k].index(labels[k]) for k in facet_keys)
         name = (
             _series_name(series, names[series], labels)
             if series
             else runs[0].curves.topology["topology"]
         )
         conditions.append(
-            Condition(_display_text(name), facet, runs, expected, choices.get(key), labels)
+            Condition(_display_text(name), facet, runs, expected, choices.get(key), labels, place)
         )
     return conditions
 
@@ -209,8 +212,9 @@ def evaluation_split(conditions: list[Condition]) -> str:
 
 
 def by_facet(conditions: list[Condition]) -> dict[str, list[Condition]]:
+    """The facets in the order of the grid, even if the first series lacks some of them."""
     grouped: dict[str, list[Condition]] = {}
-    for condition in conditions:
+    for condition in sorted(conditions, key=lambda condition: condition.place):
         grouped.setdefault(condition.facet, []).append(condition)
     return grouped
 

@@ -25,6 +25,8 @@ _LINE_SHARE = 0.06  # of a panel's height, for the text of a tick
 _LETTER_SHARE = 0.16  # of the width that a panel has for each of its ticks, for a letter of one
 _LEGEND_LETTERS, _HANDLE_LETTERS = 104, 11  # widths of a legend and of a line sample in it
 
+_LEGEND_LINES, _LINE_INCHES = 4, 0.19  # for which a figure has room, and the height of one more
+
 
 @dataclass(frozen=True)
 class ReportFigure:
@@ -325,18 +327,25 @@ def _legend_columns(names: list[str]) -> int:
 
 
 def add_legend(figure: Figure, title: str, styles: Styles) -> None:
-    """Adds the title and one legend for all panels, with the series in the order of `styles`."""
+    """Adds the title and one legend for all panels, with the series in the order of `styles`.
+
+    A legend of many lines makes the figure higher, and not its panels lower.
+    """
     drawn = {
         label: handle
         for panel in figure.axes
         for handle, label in zip(*panel.get_legend_handles_labels(), strict=True)
     }
     names = [name for name in (*styles, "predicted") if name in drawn]
+    texts = [textwrap.fill(name, _LEGEND_LETTERS - _HANDLE_LETTERS) for name in names]
+    columns = _legend_columns(names)
+    lines = math.ceil(sum(text.count("\n") + 1 for text in texts) / columns)
+    figure.set_figheight(figure.get_figheight() + _LINE_INCHES * max(0, lines - _LEGEND_LINES))
     legend = figure.legend(
         [drawn[name] for name in names],
-        [textwrap.fill(name, _LEGEND_LETTERS - _HANDLE_LETTERS) for name in names],
+        texts,
         loc="outside upper left",
-        ncols=_legend_columns(names),
+        ncols=columns,
         title=title,
         alignment="left",
         borderaxespad=0.2,

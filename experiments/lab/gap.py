@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -20,6 +21,9 @@ from lab.figures import (
 )
 from lab.metric import Metric, Target, rounds_and_bytes_to
 from lab.style import WIDTH_INCHES
+
+# Markers that the end of the axis, a gap of 1, does not cut.
+_WHOLE: dict[str, Any] = {"clip_on": False, "in_layout": False}
 
 
 def gap_figure(
@@ -74,6 +78,7 @@ def _draw_gap_panel(
             markersize=4.5,
             alpha=0.5,
             markeredgewidth=0,
+            **_WHOLE,
             **style,
         )
         if there.all():
@@ -84,11 +89,12 @@ def _draw_gap_panel(
                 markersize=9,
                 markeredgecolor="white",
                 label=points.condition.series,
+                **_WHOLE,
                 **style,
             )
     axes.set(xscale="log", yscale="log", xlabel="spectral gap (logarithmic)")
     gaps = np.concatenate([points.gaps for points in shown])
-    limit_axis(axes, "x", gaps.min(), gaps.max(), number_text)
+    limit_axis(axes, "x", gaps.min(), gaps.max(), number_text, most=1)
     low, high = _cost_limits(axes, shown, column)
     limit_axis(axes, "y", low, high, bytes_text if column else number_text)
     _mark_unreached(axes, shown, styles, float(gaps.min() * gaps.max()) ** 0.5)
@@ -150,6 +156,7 @@ def _mark_unreached(axes: Axes, shown: list[_Points], styles: Styles, middle: fl
             linestyle="",
             markersize=9,
             fillstyle="none",
+            **_WHOLE,
             label=points.condition.series,
             **_marker_style(styles, points),
         )
@@ -166,12 +173,22 @@ def _mark_unreached(axes: Axes, shown: list[_Points], styles: Styles, middle: fl
 
 
 def limit_axis(
-    axes: Axes, which: str, low: float, high: float, text: Callable[[float], str]
+    axes: Axes,
+    which: str,
+    low: float,
+    high: float,
+    text: Callable[[float], str],
+    most: float = np.inf,
 ) -> None:
-    """Sets the limits of a logarithmic axis, with a margin, at least a factor of 6 apart."""
+    """Sets the limits of a logarithmic axis, with a margin, at least a factor of 6 apart.
+
+    `most`: the largest possible value, beyond which the axis does not go.
+    """
     low, high = low / 1.35, high * 1.35
     if high / low < 6:
         middle = (low * high) ** 0.5
         low, high = middle / 6**0.5, middle * 6**0.5
+    if high > most:
+        low, high = min(low, most / 6), most
     axes.set(**{f"{which}lim": (low, high)})
     set_ticks(axes, which, text)
