@@ -7,12 +7,17 @@ namespace gossamer::gossip {
 bool PeerView::is_present(int peer, Round t) const {
   if (lost_.contains(peer)) return false;
   const auto since = present_since_.find(peer);
-  return since == present_since_.end() || since->second <= t;
+  return since == present_since_.end() || since->second.since <= t;
 }
 
 Round PeerView::present_since(int peer) const {
   const auto found = present_since_.find(peer);
-  return found == present_since_.end() ? 0 : found->second;
+  return found == present_since_.end() ? 0 : found->second.since;
+}
+
+bool PeerView::is_proposed(int peer) const {
+  const auto found = present_since_.find(peer);
+  return found != present_since_.end() && found->second.proposed;
 }
 
 bool PeerView::remove(int peer) {
@@ -23,7 +28,7 @@ bool PeerView::remove(int peer) {
 
 void PeerView::restore(int peer, Round first) {
   lost_.erase(peer);
-  present_since_[peer] = first;
+  present_since_[peer] = {first};
 }
 
 bool PeerView::is_complete(const topology::MixingMatrix& w, Round t) const {

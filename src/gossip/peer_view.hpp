@@ -48,6 +48,10 @@ class PeerView {
   bool remove(int peer);
   /// `peer`, which was lost, is present from round `first` on.
   void restore(int peer, Round first);
+  /// Whether this peer alone has proposed that round: what `peer` has sent by then is for another.
+  bool is_proposed(int peer) const;
+  /// Of a peer that is restored.
+  void set_proposed(int peer, bool proposed) { present_since_.at(peer).proposed = proposed; }
 
   // ---- what is left of W in round t; spans are valid until the next call
   /// Whether all of it is: every neighbour is present.
@@ -79,7 +83,11 @@ class PeerView {
   int peer_;
   const topology::MixingSchedule& schedule_;
   std::set<int> lost_;
-  std::map<int, Round> present_since_;  ///< of neighbours that were lost and are restored
+  struct Restored {
+    Round since = 0;
+    bool proposed = false;  ///< is_proposed()
+  };
+  std::map<int, Restored> present_since_;  ///< neighbours that were lost and are restored
   bool conserves_sums_ = true;
   std::vector<topology::Neighbour> in_neighbours_;
   std::vector<int> out_neighbours_;

@@ -29,6 +29,27 @@ Scenario check_seed(std::uint64_t seed, const char* what) {
   return scenario;
 }
 
+/// An open run of three peers, in which peer 0 joins one of two others while they are apart.
+Scenario of_three(std::vector<std::string> faults) {
+  Scenario scenario;
+  scenario.seed = 900332;
+  scenario.topology = "complete";
+  scenario.lazy = scenario.open = true;
+  scenario.peers = 3;
+  scenario.participants = {"1,2"};
+  scenario.placement = {0, 1, 2};
+  scenario.rounds = 130;
+  scenario.length = scenario.chunk_values = 5;
+  scenario.steps.rate = 0.05;
+  scenario.network = {.window = 4,
+                      .buffer_chunks = 5,
+                      .latency_ms = 8,
+                      .failure_timeout = 0.05,
+                      .reconnect_delay = 0.02};
+  scenario.faults = std::move(faults);
+  return scenario;
+}
+
 }  // namespace
 
 TEST_CASE("seeds with rare faults, of peers that join and leave above all, violate nothing") {
@@ -105,6 +126,14 @@ TEST_CASE("if all peers of an open run leave at once, they stay, and others join
                                  }),
                    "termination"));
   }
+}
+
+TEST_CASE("peers of an open run that were apart meet, and both propose the same round") {
+  const Outcome outcome = simulate(of_three(
+      {"arrive process=0 at=0.0848", "crash process=1 at=0.1846",
+       "pause process=2 at=0.1476 lasts=0.0548", "partition process=1 at=0.0845 lasts=0.2977"}));
+  CHECK(outcome.report.violations == std::vector<std::string>{});
+  CHECK(outcome.restorations > 0);
 }
 
 TEST_CASE("a peer that is asked to leave while it joins leaves after it has joined") {

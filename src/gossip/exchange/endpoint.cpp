@@ -28,8 +28,10 @@ Status Endpoint::deliver(Chunk chunk) {
   if (header.channel == process_.options.given_channel())
     return starting_rows_.deliver(std::move(chunk));
   if (header.control != ControlMessage::none) return mixer_->on_control_message(header);
-  // In an open run, sent for a round that both ends proposed, and did not agree on.
-  if (process_.schedule.participants().is_open() && header.round < view_.present_since(header.from))
+  // In an open run, sent for a round that the other end has proposed, and this one has not agreed
+  // to: the rows for one that it accepts follow its acceptance.
+  if (process_.schedule.participants().is_open() &&
+      (view_.is_proposed(header.from) || header.round < view_.present_since(header.from)))
     return {};
   GOSSAMER_TRY_STATUS(check_lead(header));
   GOSSAMER_TRY_STATUS(mixer_->on_chunk(header));

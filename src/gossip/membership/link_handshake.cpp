@@ -52,6 +52,7 @@ void LinkHandshake::propose(int peer, Round t, std::uint64_t steps, ControlMessa
   withdraw(peer);
   if (is_isolated()) endpoint_.skip_to_round(t);
   endpoint_.on_link_restored(peer, t);
+  endpoint_.view().set_proposed(peer, true);
   links_.at(peer).proposed = t;
   owner_.on_change();
   send(peer, message, t, steps);
@@ -93,6 +94,7 @@ Status LinkHandshake::on_rejection(const ChunkHeader& header) {
 
 void LinkHandshake::agree(int peer, Round first) {
   PartnerLink& link = links_.at(peer);
+  endpoint_.view().set_proposed(peer, false);
   link.proposed.reset();
   link.peers_round.reset();
   link.active = true;

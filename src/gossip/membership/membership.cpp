@@ -148,11 +148,8 @@ Status Membership::on_link_state(const ChunkHeader& header) {
 Status Membership::on_handshake(const ChunkHeader& header) {
   PartnerLink& link = handshake_.link(header.from);
   // In an open run a neighbour may make an offer anew while this peer accepts the first.
-  if (link.active && participants_ && header.control == ControlMessage::offer_round) {
-    reset_link(header.from, fmt::format("peers {} and {} agreed on rounds that differ", header.from,
-                                        endpoint_.peer()));
-    return {};
-  }
+  if (link.active && participants_ && header.control == ControlMessage::offer_round)
+    return on_disagreement(header.from);
   if (link.active) return protocol_error(header, "it restores a link that was not lost");
   switch (header.control) {
     case ControlMessage::request_state:
@@ -173,6 +170,7 @@ Status Membership::on_handshake(const ChunkHeader& header) {
     case ControlMessage::reject_round: return handshake_.on_rejection(header);
     case ControlMessage::propose_round:
       if (joining_) return on_start_point(header);
+      if (participants_ && link.proposed == header.round) return on_same_proposal(header);
       if (participants_ && !handshake_.yields_to(header.from)) return {};
       if (link.proposed || has_request_of(header.from, requests_))
         return protocol_error(header, "it proposes a round where this peer has to propose it");
@@ -209,9 +207,20 @@ Status Membership::on_offer(const ChunkHeader& header) {
   if (joining_) {
     handshake_.take_offer(header.from, header.round);
     if (!donor_) request_state();
+  } else if (handshake_.link(header.from).proposed == header.round) {
+    return on_same_proposal(header);
   } else if (handshake_.yields_to(header.from)) {
     handshake_.on_proposal(header.from, header.round);
   }
+  return {};
+}
+
+/// Of an open run: both ends propose the same round. It may have begun, and the other end's row of
+/// it follows, so neither of them may reject it.
+Status Membership::on_same_proposal(const ChunkHeader& header) {
+  if (participants_->first_agreeable(header.from, header.round) != header.round)
+    return on_disagreement(header.from);
+  handshake_.agree(header.from, header.round);
   return {};
 }
 

@@ -153,6 +153,34 @@ TEST_CASE("an open run: a peer that joins asks one that made an offer, if its do
   }
 }
 
+TEST_CASE("an open run: both ends of a link propose rounds, and rows follow what they agree on") {
+  const std::vector<float> values(kFloodedLength, 1.0F);
+  for (const ControlMessage kind : {ControlMessage::offer_round, ControlMessage::propose_round})
+    for (const bool same : {true, false}) {
+      CAPTURE(same);
+      OpenPeer peer;
+      const auto send_row = [&](Round t) {
+        return peer.exchange->deliver(Chunk({1, 0, t, 0, 0, kFloodedLength}, values, {})).ok();
+      };
+      const auto kept = [&] { return peer.endpoint().messenger().unread_bytes() > 0; };
+      peer.membership->on_link_lost(1, "lost");
+      peer.membership->on_link_restored(1);
+      REQUIRE(peer.receive(1, ControlMessage::resync, 5).ok());
+      REQUIRE(peer.to_1.sent.back().control == ControlMessage::propose_round);
+      const Round proposed = peer.to_1.sent.back().round;
+      peer.endpoint().begin_at(proposed);  // no peer waits for this one, so it skips to that round
+      CHECK(send_row(proposed));
+      CHECK_FALSE(kept());  // for a round that peer 1 has proposed, or is to propose
+      CHECK(peer.receive(1, kind, same ? proposed : proposed + 1).ok());
+      CHECK(peer.membership->flooding().table().reachable().size() == (same ? 2 : 1));
+      CHECK(send_row(proposed + 1));
+      CHECK(kept() == same);
+      CHECK(peer.receive(1, ControlMessage::link_restored, proposed, {1, 0, 2, false}).ok());
+      CHECK(send_row(proposed + 2));
+      CHECK(kept());
+    }
+}
+
 TEST_CASE("messages of open runs are refused in a run that is none") {
   LonePeer peer(0);
   CHECK_FALSE(peer.receive(ControlMessage::participant, 30, {1, 0, 1, false}).ok());
