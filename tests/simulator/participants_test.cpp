@@ -136,6 +136,24 @@ TEST_CASE("peers of an open run that were apart meet, and both propose the same 
   CHECK(outcome.restorations > 0);
 }
 
+TEST_CASE("a peer takes part in rounds that it leaves out, also where others do not know of it") {
+  const Scenario scenario = of_three({"arrive process=0 at=0.0842", "crash process=1 at=0.19",
+                                      "partition process=1 at=0.0845 lasts=0.3"});
+  CHECK(simulate(scenario).report.violations == std::vector<std::string>{});
+  CHECK(violates(checked_after(scenario,
+                               [](Trace& trace) {
+                                 // The newcomer, after the rounds that it leaves out.
+                                 std::vector<RoundRecord>& rounds = trace.incarnations[3].rounds;
+                                 const auto gap = std::ranges::adjacent_find(
+                                     rounds, [](const RoundRecord& one, const RoundRecord& next) {
+                                       return next.round > one.round + 1;
+                                     });
+                                 REQUIRE(gap != rounds.end());
+                                 std::next(gap)->begin[0][0] += 1e-3F;
+                               }),
+                 "continuity"));
+}
+
 TEST_CASE("a peer that is asked to leave while it joins leaves after it has joined") {
   Scenario scenario = ring("dpsgd", {"arrive process=3 at=0.1", "leave process=3 at=0.1001"});
   scenario.open = true;

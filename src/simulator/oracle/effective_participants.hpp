@@ -9,8 +9,8 @@ namespace gossamer::simulator {
 /// What the peers of a trace knew.
 struct EffectiveProtocol {
   /// The scenario's, with changes of participants: in each round those take part that any peer
-  /// which began it takes for participants. Every check then takes the run for one whose changes
-  /// were known from the start.
+  /// which began it takes for participants, and those that leave it out. Every check then takes the
+  /// run for one whose changes were known from the start.
   Protocol protocol;
   bool apart = false;  ///< peers that were apart knew different participants in a round
 };
