@@ -91,6 +91,15 @@ TEST_CASE("open runs with rare faults violate nothing") {
   }
 }
 
+TEST_CASE("small open runs in which peers come and go within a few rounds violate nothing") {
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    CAPTURE(seed);
+    const Scenario scenario = draw_scenario(seed, fault_families({"open"}, seed).value());
+    CHECK(scenario.open);
+    CHECK(simulate(scenario).report.violations == std::vector<std::string>{});
+  }
+}
+
 TEST_CASE("peers that join and leave an open run take part, and the bits are those of a plan") {
   Scenario scenario = ring("dpsgd", {"leave process=4 at=0.1", "leave process=5 at=0.3"});
   scenario.open = true;

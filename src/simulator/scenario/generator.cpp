@@ -9,6 +9,8 @@
 #include "base/id_list.hpp"
 #include "base/philox.hpp"
 #include "gossip/policy.hpp"
+#include "simulator/scenario/draws.hpp"
+#include "simulator/scenario/small_open.hpp"
 #include "topology/mixing_matrix.hpp"
 
 namespace gossamer::simulator {
@@ -17,6 +19,8 @@ Result<std::vector<FaultKind>> fault_families(const std::vector<std::string>& na
                                               std::uint64_t seed) {
   std::vector<FaultKind> families;
   if (names == std::vector<std::string>{"none"}) return families;
+  if (names == std::vector<std::string>{"open"})
+    return std::vector<FaultKind>{FaultKind::arrive, FaultKind::leave};
   if (names == std::vector<std::string>{"swarm"}) {
     // A family that is left out cannot mask what the others cause (Groce et al. 2012, "Swarm
     // testing").
@@ -30,7 +34,7 @@ Result<std::vector<FaultKind>> fault_families(const std::vector<std::string>& na
     return families;
   }
   for (const std::string& name : names) {
-    std::vector<std::string> known{"swarm", "none"};
+    std::vector<std::string> known{"swarm", "none", "open"};
     for (const FaultSpec& spec : fault_specs()) {
       if (is_of_open_run(spec.kind)) continue;
       known.push_back(spec.name);
@@ -45,33 +49,6 @@ Result<std::vector<FaultKind>> fault_families(const std::vector<std::string>& na
 }
 
 namespace {
-
-/// Random numbers of a scenario, rounded to three digits so that its text is short and exact.
-class Draws {
- public:
-  explicit Draws(RandomStream& random) : random_(random) {}
-  int whole(int least, int most) {
-    return least + static_cast<int>(random_.below(static_cast<std::uint32_t>(most - least + 1)));
-  }
-  bool chance(double probability) { return random_.next_double() < probability; }
-  double real(double least, double most) {
-    return std::round((least + (most - least) * random_.next_double()) * 1e3) / 1e3;
-  }
-  /// Uniform in the logarithm.
-  double wide(double least, double most) {
-    return std::round(std::exp(std::log(least) +
-                               (std::log(most) - std::log(least)) * random_.next_double()) *
-                      1e3) /
-           1e3;
-  }
-  template <class Item>
-  const Item& one_of(const std::vector<Item>& items) {
-    return items[random_.below(static_cast<std::uint32_t>(items.size()))];
-  }
-
- private:
-  RandomStream& random_;
-};
 
 /// About, without what bandwidth and waiting add.
 double round_seconds(const Scenario& s) {
@@ -295,6 +272,8 @@ void draw_parts(Scenario& s) {
 }  // namespace
 
 Scenario draw_scenario(std::uint64_t seed, const std::vector<FaultKind>& all_families) {
+  if (std::ranges::find(all_families, FaultKind::arrive) != all_families.end())
+    return draw_small_open(seed);
   std::vector<FaultKind> families, interrupts;
   for (const FaultKind kind : all_families)
     (is_interrupt(kind) ? interrupts : families).push_back(kind);

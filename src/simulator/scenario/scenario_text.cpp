@@ -19,7 +19,7 @@ void declare_protocol(ParameterSet<Scenario>& set) {
       .add("topology", &Scenario::topology,
            {.help = "a kind of topology, with its default parameters"})
       .add("lazy", &Scenario::lazy, {.help = "(I + W)/2"})
-      .add("peers", &Scenario::peers, {.help = "n", .minimum = 2, .maximum = kMostPeers})
+      .add("peers", &Scenario::peers, {.help = "n", .minimum = 1, .maximum = kMostPeers})
       .add("participants", &Scenario::participants,
            {.help = "peers that take part in rounds, if not all in all of them"})
       .add("open", &Scenario::open,
