@@ -48,7 +48,7 @@ def read_config(path: Path) -> dict[str, Any]:
 
 
 def trains_task(config: dict[str, Any]) -> bool:
-    """If the model is that of a task in Python, whose file the configuration names.
+    """If the model is that of a task in Python, and the configuration names its file.
 
     With other kinds than `external`, model.file is that of a model which the program trains.
     """

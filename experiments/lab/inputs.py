@@ -15,7 +15,7 @@ from lab.errors import LabError
 _KEYS = sorted(key for key in PATH_KEYS if not key.startswith("net."))
 _PEER = "{peer}"  # in the name of a file: the number of a peer
 _MOST_FILES = 10_000  # of a folder
-_MOST_BYTES = 2**30  # of files whose contents are read: about a second
+_MOST_BYTES = 2**30  # of files that are read: about a second
 
 
 @dataclass

@@ -159,7 +159,7 @@ def test_a_measure_of_a_missing_curve_is_an_error() -> None:
 
 
 def test_the_worst_peer_is_the_lowest_of_the_last_period() -> None:
-    """Rounds 0 to 4 of two peers and a graph of period 3, whose last period is rounds 2 to 4."""
+    """Rounds 0 to 4 of two peers and a graph of period 3; the last period is rounds 2 to 4."""
     run = curves(period=3, every=1, test_accuracy=[0.1, 0.2, 0.5, 0.7, 0.9])
     accuracies = np.array([[0.1, 0.1, 0.6, 0.6, 0.9], [0.1, 0.3, 0.4, 0.8, np.nan]])
     run = replace(run, peers={"test_accuracy": accuracies})
