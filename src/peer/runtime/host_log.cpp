@@ -114,13 +114,14 @@ void HostLog::check_finite(const RoundMetrics& metrics, bool evaluated, bool is_
   // With private gradients, a run that ends because of a loss would tell of a sample. Rows are
   // checked before they are sent.
   if (setup_.workload->spec().privacy) return;
-  const bool lost = (metrics.trained && !std::isfinite(metrics.train_loss)) ||
-                    (evaluated && !std::isfinite(metrics.test.loss));
-  if (!lost || metrics.round == 0) return;
+  const bool in_training = metrics.trained && !std::isfinite(metrics.train_loss);
+  const bool in_test = evaluated && !std::isfinite(metrics.test.loss);
+  if ((!in_training && !in_test) || metrics.round == 0) return;
   on_fault_(with_advice(setup_,
                         {ErrorKind::diverged,
-                         fmt::format("{} {} diverged: by round {} its loss was no longer finite",
-                                     is_server ? "server" : "peer", metrics.peer, metrics.round)}));
+                         fmt::format("{} {} diverged: by round {} its {} loss was no longer finite",
+                                     is_server ? "server" : "peer", metrics.peer, metrics.round,
+                                     in_training ? "training" : "test")}));
 }
 
 bool HostLog::record_deviations(gossip::PeerEngine& engine) {
