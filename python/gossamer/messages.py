@@ -28,7 +28,7 @@ def with_arguments(text: str, ids: str = "ids") -> str:
     """
     for option, argument in ARGUMENTS:
         text = option.sub(argument, text)
-    return IDS.sub(f"{ids}=…", text)
+    return IDS.sub(f"{ids}=…", re.sub(r"^--id: ", f"{ids}: ", text))
 
 
 def names_arguments(ids: str = "ids") -> Callable[[Callable[P, R]], Callable[P, R]]:

@@ -206,7 +206,7 @@ peer::NetworkIds find_ids(const std::string& ids, const std::string& config,
                           const std::vector<std::string>& overrides) {
   peer::NetworkIdsRequest request;
   request.option = ids;
-  request.origin = "peer";
+  request.origin = "--id";  // gossamer.messages names the argument of the call
   request.message = [](const std::string& line) {
     const nb::gil_scoped_acquire held;
     log_message(line);

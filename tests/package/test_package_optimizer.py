@@ -304,7 +304,7 @@ def test_the_id_comes_from_the_environment(
 
     monkeypatch.delenv("GOSSAMER_ID", raising=False)
     monkeypatch.delenv("RANK", raising=False)
-    with pytest.raises(gossamer.Error, match="the id of this peer is missing: give peer"):
+    with pytest.raises(gossamer.Error, match="the id of this peer is missing: give peer=…,"):
         join()
     with pytest.raises(gossamer.Error, match="peer id 7 is not one of run.peers = 1"):
         join(peer=7)
