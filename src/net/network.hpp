@@ -223,12 +223,11 @@ class Network {
   /// call it, and before the rows that were sent are destroyed: the system may discard the last
   /// frames of a process that just ends. abort() ends it at once.
   virtual void leave(gossip::Time patience = std::chrono::seconds(5)) = 0;
-  /// Pairs of other processes' peers whose connections this process passes on.
-  virtual std::size_t relayed_pairs() const = 0;
-  /// After leave(): runs sockets and timers until there are no such pairs, stop_relaying() is
-  /// called, or `patience` is over.
-  virtual void relay_on(gossip::Time patience) = 0;
-  virtual void stop_relaying() = 0;
+  /// After leave(): where this process passes on connections of pairs of other processes' peers,
+  /// calls `on_start` with their number, and runs sockets and timers until there are none, or
+  /// `patience` is over. abort() ends it at once.
+  virtual void relay_on(gossip::Time patience,
+                        const std::function<void(std::size_t pairs)>& on_start) = 0;
   /// The two halves of leave(), for callers that run the scheduler themselves.
   virtual void begin_leave() = 0;
   virtual bool left() const = 0;

@@ -12,6 +12,18 @@ bool has_request_of(int peer, const std::vector<RowsRequest>& requests) {
   return std::ranges::find(requests, peer, &RowsRequest::from) != requests.end();
 }
 
+/// Both ends make the link anew. `why`: what peer `self` does.
+void make_anew(Exchange& exchange, int self, int peer, const char* why) {
+  exchange.faults().reset_link(self, peer,
+                               {ErrorKind::lost_peer, fmt::format("peer {} {}", self, why)});
+}
+
+Status disagree(Exchange& exchange, int self, int peer) {
+  const std::string why = fmt::format("peers {} and {} agreed on rounds that differ", peer, self);
+  exchange.faults().reset_link(self, peer, {ErrorKind::lost_peer, why});
+  return {};
+}
+
 }  // namespace
 
 Membership::Membership(Exchange& exchange, Node& node, Options options)
@@ -149,7 +161,7 @@ Status Membership::on_handshake(const ChunkHeader& header) {
   PartnerLink& link = handshake_.link(header.from);
   // In an open run a neighbour may make an offer anew while this peer accepts the first.
   if (link.active && participants_ && header.control == ControlMessage::offer_round)
-    return on_disagreement(header.from);
+    return disagree(exchange_, endpoint_.peer(), header.from);
   if (link.active) return protocol_error(header, "it restores a link that was not lost");
   switch (header.control) {
     case ControlMessage::request_state:
@@ -182,11 +194,6 @@ Status Membership::on_handshake(const ChunkHeader& header) {
 }
 
 /// Whether a peer that has asked for rows may begin with round `next`.
-bool Membership::may_join_in(const RowsRequest& request, Round next) {
-  if (request.first > next) return false;
-  return !participants_ || participants_->first_to_come(request.from).value_or(0) <= next;
-}
-
 /// A peer that is to join takes part from its first round on, with the rows of its donor, so
 /// its neighbours let their links take effect in that round, and wait for its first rows.
 void Membership::offer_link(int peer) {
@@ -219,7 +226,7 @@ Status Membership::on_offer(const ChunkHeader& header) {
 /// it follows, so neither of them may reject it.
 Status Membership::on_same_proposal(const ChunkHeader& header) {
   if (participants_->first_agreeable(header.from, header.round) != header.round)
-    return on_disagreement(header.from);
+    return disagree(exchange_, endpoint_.peer(), header.from);
   handshake_.agree(header.from, header.round);
   return {};
 }
@@ -271,8 +278,7 @@ void Membership::join(std::optional<Round> again) {
     const bool was_up = std::exchange(link, PartnerLink::down()).up;
     endpoint_.on_link_lost(peer);
     if (again && was_up)
-      reset_link(peer,
-                 fmt::format("peer {} joins anew, because it lost its donor", endpoint_.peer()));
+      make_anew(exchange_, endpoint_.peer(), peer, "joins anew, because it lost its donor");
   }
   flooding_.begin_lost();
   if (participants_) participants_->follow(std::nullopt);
@@ -283,8 +289,7 @@ void Membership::set_wait(std::optional<Round> until) {
   if (!until) return handshake_.synchronise(endpoint_.round());
   // The peers that asked for rows are to ask others.
   for (const RowsRequest& request : std::exchange(requests_, {}))
-    reset_link(request.from,
-               fmt::format("peer {} takes no part, and gives no rows", endpoint_.peer()));
+    make_anew(exchange_, endpoint_.peer(), request.from, "takes no part, and gives no rows");
 }
 
 Membership::DonorSearch Membership::donor_search() const {
@@ -313,8 +318,7 @@ void Membership::follow_donor() {
   participants_->follow(donor_);
   for (const int peer : handshake_.drop_offers()) {
     if (peer == donor_) continue;
-    reset_link(peer, fmt::format("peer {} asks another peer for rows, and begins later",
-                                 endpoint_.peer()));
+    make_anew(exchange_, endpoint_.peer(), peer, "asks another peer for rows, and begins later");
   }
 }
 
@@ -366,23 +370,16 @@ task<bool> Membership::begin_round(Round t) {
   catch_ups_.begin_round(t);
   const bool due = flooding_.begin_round(t);
   if (due && node_.conserves_sums()) co_await node_.reinitialise_sums();
-  give_rows();
-  // Peers whose rows are to wait for a later round are to know that this peer goes on.
-  for (const RowsRequest& request : requests_)
-    if (exchange_.options().row_limit > Time(0))
-      handshake_.send(request.from, ControlMessage::change_begun, t);
-  co_return due;
-}
-
-/// To the peers that have asked for them, and may begin with the next round.
-void Membership::give_rows() {
-  // The next round may be one that is left out, and is known to be by this peer only.
-  if (catch_ups_.any_to_come()) return;
   const Round next = endpoint_.earliest_next();
-  // From a peer that leaves with the next round, a joining one would begin alone.
-  if (!exchange_.schedule().participants().takes_part(endpoint_.peer(), next)) return;
-  const auto later = std::ranges::stable_partition(
-      requests_, [&](const RowsRequest& request) { return may_join_in(request, next); });
+  // The next round may be one that is left out, and is known to be by this peer only. From a peer
+  // that leaves with the next round, a joining one would begin alone.
+  const bool gives = !catch_ups_.any_to_come() &&
+                     exchange_.schedule().participants().takes_part(endpoint_.peer(), next);
+  const auto may_join = [&](const RowsRequest& request) {
+    if (!gives || request.first > next) return false;
+    return !participants_ || participants_->first_to_come(request.from).value_or(0) <= next;
+  };
+  const auto later = std::ranges::stable_partition(requests_, may_join);
   const std::vector<RowsRequest> granted(requests_.begin(), later.begin());
   requests_.erase(requests_.begin(), later.begin());
   for (const RowsRequest& request : granted) {
@@ -393,6 +390,11 @@ void Membership::give_rows() {
     node_.send_state(request.from, exchange_.options().requested_channel(), 0);
     handshake_.propose(request.from, next, node_.steps_done());
   }
+  // Peers whose rows are to wait for a later round are to know that this peer goes on.
+  for (const RowsRequest& request : requests_)
+    if (exchange_.options().row_limit > Time(0))
+      handshake_.send(request.from, ControlMessage::change_begun, t);
+  co_return due;
 }
 
 }  // namespace gossamer::gossip

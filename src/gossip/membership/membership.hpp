@@ -98,19 +98,9 @@ class Membership {
   Status on_link_state(const ChunkHeader& header);
   Status on_handshake(const ChunkHeader& header);
   void on_agreed(int peer, Round first);
-  bool may_join_in(const RowsRequest& request, Round next);
   void offer_link(int peer);
   Status on_offer(const ChunkHeader& header);
   Status on_same_proposal(const ChunkHeader& header);
-  Status on_disagreement(int peer) {
-    reset_link(peer, "peers " + std::to_string(peer) + " and " + std::to_string(endpoint_.peer()) +
-                         " agreed on rounds that differ");
-    return {};
-  }
-  void give_rows();
-  void reset_link(int peer, const std::string& why) {
-    exchange_.faults().reset_link(endpoint_.peer(), peer, {ErrorKind::lost_peer, why});
-  }
 
   // Joining.
   Status on_start_point(const ChunkHeader& header);

@@ -122,19 +122,19 @@ typename CudaDevice<Real>::Shares CudaDevice<Real>::share(std::span<const Reques
 }
 
 template <class Real>
-void CudaDevice<Real>::order(const Dependencies& dependencies) {
-  for (auto next = dependencies.begin(); next != dependencies.end();) {
-    const std::size_t first = next->first;
-    const cudaEvent_t done = on(first, [&] { return gpus_[first]->record_event(); });
-    for (; next != dependencies.end() && next->first == first; ++next)
-      on(next->second, [&] { gpus_[next->second]->wait_for(done); });
-  }
-}
-
-template <class Real>
 template <class Request, class Serve>
 void CudaDevice<Real>::serve_each(std::span<const Request> requests, Serve serve) {
   if (gpus_.size() == 1) return serve(0, requests);
+  // For each dependency: the calling thread's later work on `second` waits for its earlier work on
+  // `first`.
+  const auto order = [this](const Dependencies& dependencies) {
+    for (auto next = dependencies.begin(); next != dependencies.end();) {
+      const std::size_t first = next->first;
+      const cudaEvent_t done = on(first, [&] { return gpus_[first]->record_event(); });
+      for (; next != dependencies.end() && next->first == first; ++next)
+        on(next->second, [&] { gpus_[next->second]->wait_for(done); });
+    }
+  };
   const Shares shares = share(requests);
   order(shares.owners);
   std::vector<Request> mine;
@@ -179,9 +179,10 @@ void CudaDevice<Real>::train_part(const Task& task, PartPass pass,
                                   std::span<const PartJob<Real>> jobs) {
   // The jobs of one GPU follow each other, and memory of a replica is on one GPU.
   while (!jobs.empty()) {
-    const std::size_t gpu_index = index_of(jobs[0].workspace);
+    const int gpu = gpu_of(jobs[0].workspace);
+    const auto gpu_index = static_cast<std::size_t>(gpu);
     const auto end = std::ranges::find_if(
-        jobs, [&](const PartJob<Real>& job) { return index_of(job.workspace) != gpu_index; });
+        jobs, [&](const PartJob<Real>& job) { return gpu_of(job.workspace) != gpu; });
     const auto some = jobs.first(static_cast<std::size_t>(end - jobs.begin()));
     Task here = task;
     here.tables = {task.tables[gpu_index]};
@@ -211,7 +212,7 @@ void* CudaDevice<Real>::allocate(std::size_t bytes, int gpu_index) {
 template <class Real>
 void CudaDevice<Real>::release(void* memory) noexcept {
   if (memory == nullptr) return;
-  const std::size_t index = index_of(memory);
+  const auto index = static_cast<std::size_t>(gpu_of(memory));
   if (gpus_.size() > 1) addresses_.remove(memory);
   gpus_[index]->release(memory);
 }
@@ -237,28 +238,28 @@ void CudaDevice<Real>::release_host(void* memory) noexcept {
 template <class Real>
 void CudaDevice<Real>::upload(void* device, const void* host, std::size_t bytes) {
   if (bytes == 0) return;
-  const std::size_t index = index_of(device);
+  const auto index = static_cast<std::size_t>(gpu_of(device));
   on(index, [&] { gpus_[index]->upload(device, host, bytes); });
 }
 
 template <class Real>
 void CudaDevice<Real>::download(void* host, const void* device, std::size_t bytes) {
   if (bytes == 0) return;
-  const std::size_t index = index_of(device);
+  const auto index = static_cast<std::size_t>(gpu_of(device));
   on(index, [&] { gpus_[index]->download(host, device, bytes); });
 }
 
 template <class Real>
 void CudaDevice<Real>::begin_upload(void* device, const void* host, std::size_t bytes,
                                     CopyDone done) {
-  const std::size_t index = index_of(device);
+  const auto index = static_cast<std::size_t>(gpu_of(device));
   on(index, [&] { gpus_[index]->begin_upload(device, host, bytes, std::move(done)); });
 }
 
 template <class Real>
 void CudaDevice<Real>::begin_download(void* host, const void* device, std::size_t bytes,
                                       CopyDone done) {
-  const std::size_t index = index_of(device);
+  const auto index = static_cast<std::size_t>(gpu_of(device));
   on(index, [&] { gpus_[index]->begin_download(host, device, bytes, std::move(done)); });
 }
 

@@ -27,7 +27,9 @@ class CudaDevice final : public BasicDevice<Real> {
   CudaDevice(const std::vector<GpuInfo>& gpus, BlasFunctions blas, MatmulPrecision precision);
 
   int gpu_count() const override { return static_cast<int>(gpus_.size()); }
-  int gpu_of(const void* memory) const override { return static_cast<int>(index_of(memory)); }
+  int gpu_of(const void* memory) const override {
+    return gpus_.size() == 1 ? 0 : static_cast<int>(addresses_.gpu_of(memory));
+  }
   void* allocate(std::size_t bytes, int gpu_index = 0) override;
   void release(void* memory) noexcept override;
   MemoryInfo memory_info(int gpu_index = 0) override;
@@ -58,15 +60,8 @@ class CudaDevice final : public BasicDevice<Real> {
     Dependencies owners;  ///< (H, G): a request served by G touches memory of H
   };
 
-  /// The GPU that holds `memory`.
-  std::size_t index_of(const void* memory) const {
-    return gpus_.size() == 1 ? 0 : addresses_.gpu_of(memory);
-  }
   template <class Request>
   Shares share(std::span<const Request> requests) const;
-  /// For each dependency: the calling thread's later work on `second` waits for its earlier work on
-  /// `first`.
-  void order(const Dependencies& dependencies);
   /// Returns call(); an exception gets the GPU's name.
   template <class Call>
   auto on(std::size_t gpu_index, Call call) const;

@@ -27,6 +27,7 @@ void Shutdown::end_run(Error error, const Session* source) {
 
 void Shutdown::abort(Error error) {
   if (!state_.run.leaving) return end_run(std::move(error));
+  relays_ = false;
   for (auto& [pair, edge] : state_.edges)
     if (edge.session) edge.session->close();
 }
@@ -80,9 +81,12 @@ void Shutdown::leave(gossip::Time patience) {
         fmt::format("left before these said goodbye: {}", fmt::join(waiting, ", ")));
 }
 
-void Shutdown::relay_on(gossip::Time patience) {
+void Shutdown::relay_on(gossip::Time patience,
+                        const std::function<void(std::size_t pairs)>& on_start) {
+  if (state_.relay.connected() == 0) return;
+  on_start(state_.relay.connected());
   RealScheduler& scheduler = state_.scheduler;
-  const auto deadline = scheduler.after(patience, [this] { stop_relaying(); });
+  const auto deadline = scheduler.after(patience, [this] { relays_ = false; });
   scheduler.run_io_until([this] { return !relays_ || state_.relay.connected() == 0; });
   scheduler.cancel(deadline);
 }

@@ -2,6 +2,9 @@
 // what it does for others after that.
 #pragma once
 
+#include <cstddef>
+#include <functional>
+
 #include "net/run/network_state.hpp"
 
 namespace gossamer::net {
@@ -21,9 +24,8 @@ class Shutdown {
   void begin_leave();
   bool left() const;
   void leave(gossip::Time patience);
-  /// Network::relay_on and stop_relaying.
-  void relay_on(gossip::Time patience);
-  void stop_relaying() { relays_ = false; }
+  /// Network::relay_on.
+  void relay_on(gossip::Time patience, const std::function<void(std::size_t pairs)>& on_start);
 
  private:
   NetworkState& state_;

@@ -39,9 +39,10 @@ class TcpNetwork final : public Network {
   Address address() const override { return connections_.address(); }
   void abort(Error error) override { shutdown_.abort(std::move(error)); }
   void leave(gossip::Time patience) override { shutdown_.leave(patience); }
-  std::size_t relayed_pairs() const override { return state_.relay.connected(); }
-  void relay_on(gossip::Time patience) override { shutdown_.relay_on(patience); }
-  void stop_relaying() override { shutdown_.stop_relaying(); }
+  void relay_on(gossip::Time patience,
+                const std::function<void(std::size_t pairs)>& on_start) override {
+    shutdown_.relay_on(patience, on_start);
+  }
   void begin_leave() override { shutdown_.begin_leave(); }
   bool left() const override { return shutdown_.left(); }
 

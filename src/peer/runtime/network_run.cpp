@@ -340,7 +340,7 @@ Status NetworkRun::finish(bool began) {
 
 void NetworkRun::fail(Error error) {
   if (withdrawn_) return;
-  if (phase_ == Phase::over) return network_->stop_relaying();
+  if (phase_ == Phase::over) return network_->abort(std::move(error));
   host_->fail(std::move(error));
   network_->abort(for_others(*host_->error(), request_.hosted));
 }
@@ -348,10 +348,10 @@ void NetworkRun::fail(Error error) {
 /// Peers that are connected through this process may have rounds left. Two that never end keep it
 /// for as long again as its own run took, or for net.row_timeout.
 void NetworkRun::relay_for_others(double seconds) {
-  if (network_->relayed_pairs() == 0) return;
-  request_.message(relays_text(request_.hosted, network_->relayed_pairs()));
   phase_ = Phase::over;
-  network_->relay_on(gossip::from_seconds(std::max(seconds, setup_.config.net.row_timeout)));
+  network_->relay_on(
+      gossip::from_seconds(std::max(seconds, setup_.config.net.row_timeout)),
+      [this](std::size_t pairs) { request_.message(relays_text(request_.hosted, pairs)); });
 }
 
 void NetworkRun::on_signal(int signal) {
