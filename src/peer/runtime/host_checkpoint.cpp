@@ -36,6 +36,8 @@ NodeSnapshot Host::snapshot(gossip::PeerEngine& engine) {
                     .steps = state.steps,
                     .counters = std::move(state.counters),
                     .metrics = log_.metrics_of(engine),
+                    .program = {},
+                    .participants = {},
                     .rounds_left_out = state.rounds_left_out};
   if (changing_ && state.round > 0)
     snapshot.state.participants = ids_text(changing_->participants().at(state.round - 1).peers);

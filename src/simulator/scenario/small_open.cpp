@@ -10,7 +10,7 @@
 namespace gossamer::simulator {
 namespace {
 
-void draw_network(Scenario& s, Draws& draw) {
+void draw_small_network(Scenario& s, Draws& draw) {
   s.open = true;
   s.peers = draw.whole(1, 4);
   s.placement = first_ids(s.peers);
@@ -88,7 +88,7 @@ Scenario draw_small_open(std::uint64_t seed) {
   Draws draw(random);
   Scenario s;
   s.seed = seed;
-  do draw_network(s, draw);
+  do draw_small_network(s, draw);
   while (!build_protocol(s).ok());
   std::vector<int> first;
   while (first.empty())

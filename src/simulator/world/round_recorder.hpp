@@ -3,6 +3,7 @@
 
 #include "gossip/engine/peer_engine.hpp"
 #include "simulator/names.hpp"
+#include "simulator/world/trace.hpp"
 
 namespace gossamer::simulator {
 

@@ -14,19 +14,19 @@ using namespace gossamer::peer::testing;
 
 namespace {
 
-const std::vector<int> kAll{0, 1, 2, 3};
+const std::vector<int> kEveryPeer{0, 1, 2, 3};
 
 }  // namespace
 
 TEST_CASE("Bytes of a round are those of all nodes since the start, though some do not record it") {
-  Json header = header_of(4, kAll);
+  Json header = header_of(4, kEveryPeer);
   header["servers"] = 1;
   RunView view;
   REQUIRE(view.begin(header).ok());
   const auto add = [&](int peer, int round, int bytes) {
     Json record = round_of(peer, round, 1);
     record["bytes_sent"] = bytes;
-    view.add(record, kAll);
+    view.add(record, kEveryPeer);
   };
   const auto sums = [&] {
     std::vector<std::uint64_t> all;
@@ -34,7 +34,7 @@ TEST_CASE("Bytes of a round are those of all nodes since the start, though some 
     return all;
   };
   using Sums = std::vector<std::uint64_t>;
-  for (const int peer : kAll) add(peer, 2, 100);
+  for (const int peer : kEveryPeer) add(peer, 2, 100);
   for (const int peer : {0, 1, 2}) add(peer, 4, 200);  // peer 3 has left, or lags behind
   add(0, 6, 300);
   CHECK(sums() == Sums{400, 700, 800});
@@ -50,11 +50,11 @@ TEST_CASE("Bytes of a round are those of all nodes since the start, though some 
   server["record"] = "server";
   server.erase("peer");
   server["server"] = 4;
-  view.add(server, kAll);
+  view.add(server, kEveryPeer);
   CHECK(sums().back() == 1790);
   server["round"] = 10;  // ahead of the peers
   server["bytes_sent"] = 1000;
-  view.add(server, kAll);
+  view.add(server, kEveryPeer);
   CHECK(sums().back() == 1790);
   add(1, 10, 201);
   CHECK(sums().back() == 1991);
@@ -62,10 +62,10 @@ TEST_CASE("Bytes of a round are those of all nodes since the start, though some 
 
 TEST_CASE("Rounds that are no longer kept leave their bytes to the next one") {
   RunView view;
-  REQUIRE(view.begin(header_of(4, kAll)).ok());
+  REQUIRE(view.begin(header_of(4, kEveryPeer)).ok());
   constexpr std::uint64_t last = 5 * RoundHistory::kMostRounds + 1;
   for (std::uint64_t round = 0; round <= last; ++round)
-    view.add(round_of(0, static_cast<int>(round), 1), kAll);
+    view.add(round_of(0, static_cast<int>(round), 1), kEveryPeer);
   const std::vector<RoundFigures> rounds = view.after(0).rounds;
   REQUIRE(rounds.size() <= RoundHistory::kMostRounds);
   for (const RoundFigures& round : rounds) CHECK(round.bytes_sent == 100 * round.round);
@@ -74,35 +74,35 @@ TEST_CASE("Rounds that are no longer kept leave their bytes to the next one") {
 
 TEST_CASE("Counters of Prometheus begin at 0 in each process, though the totals of a run go on") {
   RunView view;
-  REQUIRE(view.begin(header_of(4, kAll)).ok());
+  REQUIRE(view.begin(header_of(4, kEveryPeer)).ok());
   const auto has = [&](const std::string& line) {
     return metrics_text(view.after(0)).find("\ngossamer_" + line + "\n") != std::string::npos;
   };
-  view.add(round_of(2, 40, 1), kAll);  // of a run that was resumed
+  view.add(round_of(2, 40, 1), kEveryPeer);  // of a run that was resumed
   CHECK(has("bytes_sent_total{peer=\"2\"} 0"));
   Json record = round_of(2, 44, 1);
   record["wait_seconds"] = 1.2;
-  view.add(record, kAll);
+  view.add(record, kEveryPeer);
   CHECK(has("bytes_sent_total{peer=\"2\"} 400"));
   CHECK(has("bytes_received_total{peer=\"2\"} 360"));
   CHECK(has("wait_seconds_total{peer=\"2\"} 1"));
   CHECK(has("round{peer=\"2\"} 44"));
   record["bytes_sent"] = 5;  // the node's process was started again
-  view.add(record, kAll);
+  view.add(record, kEveryPeer);
   CHECK(has("bytes_sent_total{peer=\"2\"} 0"));
 }
 
 TEST_CASE("The first record of a node is that from which what it does in a round is counted") {
   RunView view;
-  REQUIRE(view.begin(header_of(4, kAll)).ok());
-  view.add(round_of(2, 40, 1), kAll);  // it joins then
-  view.add(round_of(2, 42, 1), kAll);
+  REQUIRE(view.begin(header_of(4, kEveryPeer)).ok());
+  view.add(round_of(2, 40, 1), kEveryPeer);  // it joins then
+  view.add(round_of(2, 42, 1), kEveryPeer);
   CHECK(node_of(view, 2).first.round == 40);
   CHECK(node_of(view, 2).first.bytes_sent == 4000);
   Json record = round_of(2, 60, 1);
   record["bytes_sent"] = 10;  // its process was started again
-  view.add(record, kAll);
-  view.add(round_of(2, 62, 1), kAll);
+  view.add(record, kEveryPeer);
+  view.add(round_of(2, 62, 1), kEveryPeer);
   const auto state = parse_json(state_json(view.after(0)));
   REQUIRE(state.ok());
   const Json& nodes = (*state)["nodes"];
