@@ -219,21 +219,25 @@ def test_what_still_runs_is_said_while_the_output_is_held(gossamer: Path, folder
         text=True,
     ) as process:
         assert process.stdout is not None and process.stderr is not None
-        process.stdout.readline()  # all pipes fill up from here on
-        process.send_signal(signal.SIGHUP)
-        process.send_signal(signal.SIGHUP)
-        process.send_signal(signal.SIGTERM)
-        assert process.stderr.readline().startswith("gossamer: waiting for peer 0 on localhost")
+        waiting = {"0", "1-2", "3", "4-5"}
+        while waiting:
+            waiting.discard(process.stdout.readline().partition("]")[0].removeprefix("["))
+        # All pipes fill up from here on.
+        for number in (signal.SIGHUP, signal.SIGHUP, signal.SIGTERM):
+            process.send_signal(number)
+        said = process.stderr.readline()
         process.send_signal(signal.SIGTERM)
         process.stdout.read()
+    assert said.startswith("gossamer: waiting for peer 0 on localhost"), said
     assert process.returncode != 0
 
 
 def test_processes_that_do_not_end_are_named_and_then_killed(gossamer: Path, folder: Path) -> None:
     (folder / "stubborn").write_text(
         f"#!{sys.executable}\nimport signal\n"
-        "signal.signal(signal.SIGTERM, lambda *_: print('asked', flush=True))\n"
-        "print('ready', flush=True)\nwhile True:\n    signal.pause()\n",
+        "signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})\n"
+        "print('ready', flush=True)\nwhile True:\n"
+        "    signal.sigwait({signal.SIGTERM})\n    print('asked', flush=True)\n",
         encoding="utf-8",
     )
     (folder / "stubborn").chmod(0o755)

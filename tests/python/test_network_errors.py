@@ -351,7 +351,8 @@ def full_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 def check_full_log(log: Path, message: str) -> None:
-    assert f"cannot write {log}" in message and "remove it, or choose another" in message
+    assert f"cannot write {log}" in message
+    assert "remove the folder" in message and "or choose another with --out" in message
     records = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
     assert records[-1]["record"] != "end", "the log must not look complete"
 

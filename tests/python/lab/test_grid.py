@@ -93,7 +93,7 @@ def test_many_reasons_are_counted() -> None:
     assert lines[-1] == "… and 96 other reasons for 288 cells"
     assert fault_lines({"one": ["a"]}) == ["one\n  (cell a)"]
     metadata = {"shard": None, "impossible": faults}
-    (note,) = warnings(Sweep(Path(), metadata, [], []), [])
+    (note,) = warnings(Sweep(Path(), metadata, [], []), [], [])
     assert note.startswith("300 impossible cells were left out. reason 0 long long")
     assert note.endswith("There are 96 other reasons for 288 cells; sweep.json has all of them.")
     assert "(cell3-0, cell3-1 and 1 more)." in note and len(note) < 1400
