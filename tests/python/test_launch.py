@@ -80,6 +80,33 @@ def started(
         yield process
 
 
+@contextlib.contextmanager
+def launched(gossamer: Path, folder: Path, script: str) -> Iterator[subprocess.Popen[str]]:
+    """A launcher of a script in Python, in place of the program."""
+    program = folder / "program"
+    program.write_text(f"#!{sys.executable}\nimport signal\n{script}", encoding="utf-8")
+    program.chmod(0o755)
+    with subprocess.Popen(
+        command(gossamer, "local.txt", ROUNDS, "--program", str(program)),
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=restore_signals,
+    ) as process:
+        yield process
+
+
+def await_all(process: subprocess.Popen[str], word: str) -> None:
+    """Until each process of local.txt has written this line."""
+    assert process.stdout is not None
+    waiting = {f"[{ids}] {word}\n" for ids in ("0", "1-2", "3", "4-5")}
+    while waiting:
+        line = process.stdout.readline()
+        assert line != "", waiting
+        waiting.discard(line)
+
+
 def lines_of(process: subprocess.Popen[str]) -> list[str]:
     assert process.stderr is not None
     return process.stderr.read().splitlines()
@@ -203,28 +230,12 @@ def test_the_end_of_the_terminal_ends_every_process(
 
 def test_what_still_runs_is_said_while_the_output_is_held(gossamer: Path, folder: Path) -> None:
     """A terminal may take nothing, and its end may come as several signals."""
-    program = folder / "talks"
-    program.write_text(
-        f"#!{sys.executable}\nimport signal, sys\n"
-        "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
-        "while True:\n    print('x' * 1000)\n",
-        encoding="utf-8",
-    )
-    program.chmod(0o755)
-    with subprocess.Popen(
-        [*command(gossamer, "local.txt", ROUNDS), "--program", str(program)],
-        cwd=folder,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
-        assert process.stdout is not None and process.stderr is not None
-        waiting = {"0", "1-2", "3", "4-5"}
-        while waiting:
-            waiting.discard(process.stdout.readline().partition("]")[0].removeprefix("["))
-        # All pipes fill up from here on.
+    script = "signal.signal(signal.SIGTERM, signal.SIG_IGN)\nwhile True:\n    print('x' * 1000)\n"
+    with launched(gossamer, folder, script) as process:
+        await_all(process, "x" * 1000)  # all pipes fill up from here on
         for number in (signal.SIGHUP, signal.SIGHUP, signal.SIGTERM):
             process.send_signal(number)
+        assert process.stdout is not None and process.stderr is not None
         said = process.stderr.readline()
         process.send_signal(signal.SIGTERM)
         process.stdout.read()
@@ -233,34 +244,16 @@ def test_what_still_runs_is_said_while_the_output_is_held(gossamer: Path, folder
 
 
 def test_processes_that_do_not_end_are_named_and_then_killed(gossamer: Path, folder: Path) -> None:
-    (folder / "stubborn").write_text(
-        f"#!{sys.executable}\nimport signal\n"
+    script = (
         "signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})\n"
         "print('ready', flush=True)\nwhile True:\n"
-        "    signal.sigwait({signal.SIGTERM})\n    print('asked', flush=True)\n",
-        encoding="utf-8",
+        "    signal.sigwait({signal.SIGTERM})\n    print('asked', flush=True)\n"
     )
-    (folder / "stubborn").chmod(0o755)
-    with subprocess.Popen(
-        [*command(gossamer, "local.txt", ROUNDS), "--program", f"{folder}/stubborn"],
-        cwd=folder,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
+    with launched(gossamer, folder, script) as process:
         assert process.stdout is not None and process.stderr is not None
-
-        def await_all(word: str) -> None:
-            waiting = {f"[{ids}] {word}\n" for ids in ("0", "1-2", "3", "4-5")}
-            while waiting:
-                assert process.stdout is not None
-                line = process.stdout.readline()
-                assert line != "", waiting
-                waiting.discard(line)
-
-        await_all("ready")
+        await_all(process, "ready")
         process.send_signal(signal.SIGTERM)
-        await_all("asked")
+        await_all(process, "asked")
         process.send_signal(signal.SIGTERM)
         assert process.stderr.readline() == (
             "gossamer: waiting for peer 0 on localhost, peers 1-2 on localhost, peer 3 on "
