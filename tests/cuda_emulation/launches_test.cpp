@@ -21,15 +21,17 @@ TEST_CASE("requests are cut where their blocks would not fit a grid") {
   const auto launches = [&] {
     std::vector<std::size_t> sizes;
     int next = 0;
-    gpu::cuda::in_launches<Request>(requests, kChunk, [&](std::span<const Request> some) {
-      std::size_t longest = 0;
-      for (const Request& request : some) {
-        CHECK(request.number == next++);
-        longest = std::max(longest, request.length);
-      }
-      CHECK(some.size() * gpu::cuda::pieces_of(longest, kChunk) <= gpu::cuda::kMostBlocks);
-      sizes.push_back(some.size());
-    });
+    gpu::cuda::in_launches<Request>(
+        requests, kChunk, [&](std::span<const Request> some, std::size_t given) {
+          std::size_t longest = 0;
+          for (const Request& request : some) {
+            CHECK(request.number == next++);
+            longest = std::max(longest, request.length);
+          }
+          CHECK(given == longest);
+          CHECK(some.size() * gpu::cuda::pieces_of(longest, kChunk) <= gpu::cuda::kMostBlocks);
+          sizes.push_back(some.size());
+        });
     return sizes;
   };
   CHECK(launches() == std::vector<std::size_t>{200'000});
@@ -41,9 +43,10 @@ TEST_CASE("requests are cut where their blocks would not fit a grid") {
   for (int k = 0; k < 3; ++k) requests[static_cast<std::size_t>(k)].number = k;
   int alone = 0;
   gpu::cuda::in_launches<Request>(
-      requests, kChunk, [&](std::span<const Request> some) { alone += some.size() == 1; });
+      requests, kChunk,
+      [&](std::span<const Request> some, std::size_t) { alone += some.size() == 1; });
   CHECK(alone == 3);
   requests.assign(5, {0, 0});
   gpu::cuda::in_launches<Request>(requests, kChunk,
-                                  [](std::span<const Request>) { FAIL("no value"); });
+                                  [](std::span<const Request>, std::size_t) { FAIL("no value"); });
 }

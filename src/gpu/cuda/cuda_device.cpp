@@ -77,10 +77,9 @@ constexpr bool on_one_gpu() {
 }  // namespace
 
 template <class Real>
-CudaDevice<Real>::CudaDevice(const std::vector<GpuInfo>& gpus, BlasFunctions blas,
-                             MatmulPrecision precision)
-    : blas_(std::move(blas)), precision_(precision) {
-  for (const GpuInfo& gpu : gpus) gpus_.push_back(std::make_unique<Gpu>(gpu, blas_, precision));
+CudaDevice<Real>::CudaDevice(const std::vector<GpuInfo>& gpus, BlasFunctions blas)
+    : blas_(std::move(blas)) {
+  for (const GpuInfo& gpu : gpus) gpus_.push_back(std::make_unique<Gpu>(gpu, blas_));
   for (const auto& gpu : gpus_)
     for (const auto& other : gpus_)
       if (gpu != other) gpu->enable_access_to(*other);
@@ -308,7 +307,7 @@ std::string CudaDevice<Real>::description() const {
   return fmt::format("{}, {}{}{}", gpu_names(numbers),
                      alike && texts.size() > 1 ? fmt::format("{} × ", texts.size()) : "",
                      alike ? texts[0] : fmt::format("{}", fmt::join(texts, " + ")),
-                     precision_text(precision_));
+                     precision_text(blas_.precision));
 }
 
 template <class Real>
@@ -321,9 +320,10 @@ Result<std::unique_ptr<BasicDevice<Real>>> make_cuda_device(const Options& optio
   }
   GOSSAMER_TRY_STATUS(check_peer_access(gpus));
   GOSSAMER_TRY(BlasFunctions blas, load_blas());
+  blas.precision = options.matmul_precision;
   try {
     return std::unique_ptr<BasicDevice<Real>>(
-        std::make_unique<CudaDevice<Real>>(gpus, std::move(blas), options.matmul_precision));
+        std::make_unique<CudaDevice<Real>>(gpus, std::move(blas)));
   } catch (const std::exception& error) {
     return invalid_error(
         fmt::format("{} cannot be used: {}", gpu_names(options.gpus), error.what()));

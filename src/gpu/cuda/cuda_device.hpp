@@ -24,7 +24,7 @@ template <class Real>
 class CudaDevice final : public BasicDevice<Real> {
  public:
   /// The GPUs must exist, be usable, and reach each other (Discovery). Throws as above.
-  CudaDevice(const std::vector<GpuInfo>& gpus, BlasFunctions blas, MatmulPrecision precision);
+  CudaDevice(const std::vector<GpuInfo>& gpus, BlasFunctions blas);
 
   int gpu_count() const override { return static_cast<int>(gpus_.size()); }
   int gpu_of(const void* memory) const override {
@@ -70,7 +70,6 @@ class CudaDevice final : public BasicDevice<Real> {
   void serve_each(std::span<const Request> requests, Serve serve);
 
   BlasFunctions blas_;
-  MatmulPrecision precision_;
   std::vector<std::unique_ptr<Gpu>> gpus_;
   AddressMap addresses_;  // empty if there is one GPU
 };

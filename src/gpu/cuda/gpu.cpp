@@ -13,8 +13,7 @@ constexpr std::size_t kSmallDownload = 64 << 10;
 
 }  // namespace
 
-Gpu::Gpu(GpuInfo info, const BlasFunctions& blas, MatmulPrecision precision)
-    : info_(std::move(info)), blas_(blas), precision_(precision) {
+Gpu::Gpu(GpuInfo info, const BlasFunctions& blas) : info_(std::move(info)), blas_(blas) {
   make_current();
   downloads_ = std::make_unique<CopyStream>(info_.index);
   uploads_ = std::make_unique<CopyStream>(info_.index);
@@ -26,8 +25,7 @@ StreamContext& Gpu::stream_context() {
   make_current();
   const std::lock_guard lock(mutex_);
   std::unique_ptr<StreamContext>& mine = contexts_[std::this_thread::get_id()];
-  if (mine == nullptr)
-    mine = std::make_unique<StreamContext>(blas_, precision_, Urgency::urgent, capturing_);
+  if (mine == nullptr) mine = std::make_unique<StreamContext>(blas_, Urgency::urgent, capturing_);
   return *mine;
 }
 
@@ -35,7 +33,7 @@ void Gpu::give_way() {
   make_current();
   const std::lock_guard lock(mutex_);
   contexts_[std::this_thread::get_id()] =
-      std::make_unique<StreamContext>(blas_, precision_, Urgency::patient, capturing_);
+      std::make_unique<StreamContext>(blas_, Urgency::patient, capturing_);
 }
 
 std::size_t Gpu::most_workspace() const { return std::min(kMostWorkspace, info_.memory_total / 8); }

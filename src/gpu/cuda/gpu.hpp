@@ -21,7 +21,7 @@ namespace gossamer::gpu::cuda {
 class Gpu {
  public:
   /// The GPU must exist and be usable (Discovery); `blas` outlives it. Throws as above.
-  Gpu(GpuInfo info, const BlasFunctions& blas, MatmulPrecision precision);
+  Gpu(GpuInfo info, const BlasFunctions& blas);
   ~Gpu();
   Gpu(const Gpu&) = delete;
   Gpu& operator=(const Gpu&) = delete;
@@ -57,7 +57,6 @@ class Gpu {
 
   GpuInfo info_;
   const BlasFunctions& blas_;
-  MatmulPrecision precision_;
   std::mutex capturing_;  // StreamContext::capturing
   std::mutex mutex_;      // guards contexts_
   std::map<std::thread::id, std::unique_ptr<StreamContext>> contexts_;

@@ -7,10 +7,8 @@
 
 namespace gossamer::gpu::cuda {
 
-StreamContext::StreamContext(const BlasFunctions& blas, MatmulPrecision precision, Urgency urgency,
-                             std::mutex& capturing)
+StreamContext::StreamContext(const BlasFunctions& blas, Urgency urgency, std::mutex& capturing)
     : blas_(blas),
-      precision_(precision),
       capturing_(capturing),
       stream_(make_stream(urgency)),
       plans_(std::make_unique<PlanCache>(stream_.get())) {}
@@ -21,7 +19,7 @@ StreamContext::~StreamContext() {
 }
 
 Products& StreamContext::products() {
-  if (!products_) products_.emplace(blas_, stream(), precision_);
+  if (!products_) products_.emplace(blas_, stream());
   return *products_;
 }
 

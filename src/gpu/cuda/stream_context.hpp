@@ -17,8 +17,7 @@ class PlanCache;
 class StreamContext {
  public:
   /// `blas` and `capturing` outlive the context.
-  StreamContext(const BlasFunctions& blas, MatmulPrecision precision, Urgency urgency,
-                std::mutex& capturing);
+  StreamContext(const BlasFunctions& blas, Urgency urgency, std::mutex& capturing);
   ~StreamContext();
   StreamContext(const StreamContext&) = delete;
   StreamContext& operator=(const StreamContext&) = delete;
@@ -40,7 +39,6 @@ class StreamContext {
 
  private:
   const BlasFunctions& blas_;
-  MatmulPrecision precision_;
   std::mutex& capturing_;
   Stream stream_;
   Event event_ = make_event();

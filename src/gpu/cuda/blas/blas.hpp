@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/result.hpp"
+#include "gpu/cuda/cuda.hpp"
 
 namespace gossamer::gpu::cuda {
 
@@ -28,7 +29,7 @@ using BatchedProductFunction = cublasStatus_t (*)(
     cudaDataType b_type, int b_stride, const void* beta, void* const* c, cudaDataType c_type,
     int c_stride, int batch, cublasComputeType_t, cublasGemmAlgo_t);
 
-/// The functions of cuBLAS that products use. Valid until the program ends.
+/// The functions of cuBLAS that products use, valid until the program ends, and how they are used.
 struct BlasFunctions {
   std::string library;  ///< its name and version: "libcublas.so.13, 13.0.2"
   decltype(&cublasCreate_v2) create = nullptr;
@@ -38,6 +39,8 @@ struct BlasFunctions {
   ProductFunction product = nullptr;
   StridedProductFunction strided = nullptr;
   BatchedProductFunction batched = nullptr;
+  /// Of products of floats. Products of doubles are computed in double.
+  MatmulPrecision precision = MatmulPrecision::float32;
 };
 
 /// Errors (invalid): no cuBLAS on the library path, with the names that were tried. Thread: any.

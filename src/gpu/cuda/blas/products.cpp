@@ -32,8 +32,8 @@ void* const* outputs(auto* const* pointers) { return reinterpret_cast<void* cons
 
 }  // namespace
 
-Products::Products(const BlasFunctions& functions, cudaStream_t stream, MatmulPrecision precision)
-    : functions_(functions), precision_(precision), workspace_(kWorkspaceBytes) {
+Products::Products(const BlasFunctions& functions, cudaStream_t stream)
+    : functions_(functions), workspace_(kWorkspaceBytes) {
   check(functions_.create(&handle_), "cublasCreate");
   check(functions_.set_stream(handle_, stream),
         "cublasSetStream");  // before the workspace, which it resets
@@ -51,7 +51,7 @@ void Products::run(const PeerProduct<Real>& p) {
     return operand.transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
   };
   constexpr cudaDataType type = kType<Real>;
-  const cublasComputeType_t compute = compute_type<Real>(precision_);
+  const cublasComputeType_t compute = compute_type<Real>(functions_.precision);
   const Real one = 1, zero = 0;
   if (p.a.pointers != nullptr && p.peers > 1) {
     GOSSAMER_CHECK(p.b.pointers != nullptr && p.c.pointers != nullptr,

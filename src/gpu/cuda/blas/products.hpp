@@ -5,7 +5,6 @@
 #include <cstddef>
 
 #include "gpu/cuda/blas/blas.hpp"
-#include "gpu/cuda/cuda.hpp"
 #include "gpu/cuda/runtime.hpp"
 
 namespace gossamer::gpu::cuda {
@@ -34,8 +33,7 @@ struct PeerProduct {
 /// Thread: one.
 class Products {
  public:
-  /// `precision`: of products of floats. Products of doubles are computed in double.
-  Products(const BlasFunctions& functions, cudaStream_t stream, MatmulPrecision precision);
+  Products(const BlasFunctions& functions, cudaStream_t stream);
   ~Products();
   Products(const Products&) = delete;
   Products& operator=(const Products&) = delete;
@@ -45,7 +43,6 @@ class Products {
 
  private:
   const BlasFunctions& functions_;
-  MatmulPrecision precision_;
   cublasHandle_t handle_ = nullptr;
   DeviceBuffer workspace_;
 };

@@ -32,7 +32,7 @@ __device__ __forceinline__ ChunkPosition chunk_position(unsigned rows) {
 template <class Real>
 unsigned blocks_for(std::size_t rows, std::size_t longest) {
   const std::size_t blocks = rows * pieces_of(longest, kChunk<Real>);
-  GOSSAMER_CHECK(blocks <= kMostBlocks, "a grid has so many blocks");
+  GOSSAMER_CHECK(blocks <= kMostBlocks, "the blocks of a launch fit a grid");
   return static_cast<unsigned>(blocks);
 }
 

@@ -2,7 +2,6 @@
 // kernel's tasks.
 #pragma once
 
-#include <algorithm>
 #include <cstring>
 #include <span>
 
@@ -16,9 +15,7 @@ namespace gossamer::gpu::cuda {
 template <class Request>
 void launch_chunks(StreamContext& context, void (*kernel)(const Request*, unsigned),
                    std::span<const Request> requests, std::size_t chunk, unsigned threads) {
-  in_launches(requests, chunk, [&](std::span<const Request> some) {
-    std::size_t longest = 0;
-    for (const Request& request : some) longest = std::max(longest, request.length);
+  in_launches(requests, chunk, [&](std::span<const Request> some, std::size_t longest) {
     const UploadRing::Slot slot = context.uploads().reserve(some.size_bytes());
     std::memcpy(slot.host, some.data(), some.size_bytes());
     context.uploads().send(slot);

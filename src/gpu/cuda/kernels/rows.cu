@@ -169,30 +169,23 @@ void settle_alignment(RowTask<Real>& task, int in, int out) {
   for (int r = 0; r < out; ++r) task.vectors = task.vectors && aligned(task.out[r]);
 }
 
-/// to_task(request) is the request's task. One launch; all tasks are uploaded together.
-template <class Real, class Request, class Operation, class ToTask>
-void run_rows_together(StreamContext& context, std::span<const Request> requests,
-                       const Operation& operation, ToTask to_task) {
-  const UploadRing::Slot slot = context.uploads().reserve(requests.size() * sizeof(RowTask<Real>));
-  auto* tasks = reinterpret_cast<RowTask<Real>*>(slot.host);
-  std::size_t longest = 0, total = 0;
-  for (std::size_t i = 0; i < requests.size(); ++i) {
-    tasks[i] = to_task(requests[i]);
-    tasks[i].length = requests[i].length;
-    settle_alignment(tasks[i], Operation::kIn, Operation::kOut);
-    longest = std::max(longest, requests[i].length);
-    total += requests[i].length;
-  }
-  context.uploads().send(slot);
-  launch_rows(context.stream(), reinterpret_cast<const RowTask<Real>*>(slot.device),
-              requests.size(), longest, total * sizeof(Real) > kStreamBytes, operation);
-}
-
+/// to_task(request) is the request's task. The tasks of a launch are uploaded together.
 template <class Real, class Request, class Operation, class ToTask>
 void run_rows(StreamContext& context, std::span<const Request> requests, const Operation& operation,
               ToTask to_task) {
-  in_launches(requests, kChunk<Real>, [&](std::span<const Request> some) {
-    run_rows_together<Real>(context, some, operation, to_task);
+  in_launches(requests, kChunk<Real>, [&](std::span<const Request> some, std::size_t longest) {
+    const UploadRing::Slot slot = context.uploads().reserve(some.size() * sizeof(RowTask<Real>));
+    auto* tasks = reinterpret_cast<RowTask<Real>*>(slot.host);
+    std::size_t total = 0;
+    for (std::size_t i = 0; i < some.size(); ++i) {
+      tasks[i] = to_task(some[i]);
+      tasks[i].length = some[i].length;
+      settle_alignment(tasks[i], Operation::kIn, Operation::kOut);
+      total += some[i].length;
+    }
+    context.uploads().send(slot);
+    launch_rows(context.stream(), reinterpret_cast<const RowTask<Real>*>(slot.device), some.size(),
+                longest, total * sizeof(Real) > kStreamBytes, operation);
   });
 }
 

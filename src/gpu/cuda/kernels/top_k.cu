@@ -172,11 +172,8 @@ __global__ void __launch_bounds__(kTopKThreads)
   }
 }
 
-/// One launch of each kernel.
-void choose(StreamContext& context, std::span<const TopKRequest> requests) {
-  std::size_t longest = 0;
-  for (const TopKRequest& request : requests)
-    longest = request.length > longest ? request.length : longest;
+/// One launch of each kernel. `longest`: length of a request.
+void choose(StreamContext& context, std::span<const TopKRequest> requests, std::size_t longest) {
   const UploadRing::Slot slot = context.uploads().reserve(requests.size_bytes());
   std::memcpy(slot.host, requests.data(), requests.size_bytes());
   context.uploads().send(slot);
@@ -203,8 +200,9 @@ void choose(StreamContext& context, std::span<const TopKRequest> requests) {
 }  // namespace
 
 void enqueue(StreamContext& context, std::span<const TopKRequest> requests) {
-  in_launches(requests, kTopKPiece,
-              [&](std::span<const TopKRequest> some) { choose(context, some); });
+  in_launches(requests, kTopKPiece, [&](std::span<const TopKRequest> some, std::size_t longest) {
+    choose(context, some, longest);
+  });
 }
 
 }  // namespace gossamer::gpu::cuda
