@@ -67,13 +67,10 @@ void RunView::add(const Json& record, const std::vector<int>& hosted) {
   if (run_ == nullptr) return;
   ++version_;
   const std::string type = record_type(record);
-  if (type == "round") {
-    const int peer = record["peer"].get<int>();
-    const std::uint64_t sent = add_node(record, peer);
-    if (peer < peers_) add_to_round(record, peer);
-    rounds_.add_sent(count(record, "round"), sent, version_);
-  } else if (type == "server") {
-    const std::uint64_t sent = add_node(record, record["server"].get<int>());
+  if (type == "round" || type == "server") {
+    const int node = record[type == "round" ? "peer" : "server"].get<int>();
+    const std::uint64_t sent = add_node(record, node);
+    if (type == "round" && node < peers_) add_to_round(record, node);
     rounds_.add_sent(count(record, "round"), sent, version_);
   } else if (type == "network") {
     add_network(record);
