@@ -27,7 +27,7 @@ class Request:
 
     @property
     def averaged(self) -> list[int]:
-        """For evaluate, if x is a mean: the peers whose rows it is of, `peer` first; or empty."""
+        """For evaluate, if x is a mean of rows: the peers that have them, `peer` first; or empty."""
 
     @property
     def step(self) -> int:

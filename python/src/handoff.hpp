@@ -40,7 +40,7 @@ struct Request {
   std::span<float> x, gradient;
   peer::LossSum losses;          ///< out: of the batches
   std::optional<double> rate;    ///< out: the optimizer's rate γ
-  std::vector<int> averaged;     ///< into evaluate, if x is a mean: the peers whose rows it is of
+  std::vector<int> averaged;     ///< into evaluate, if x is a mean of rows: their peers
   train::Evaluation evaluation;  ///< out
   std::string state;             ///< out of save, into restore: what the program keeps of the peer
   std::vector<train::FeatureScale> scales;  ///< into agree: of the program's data, by feature

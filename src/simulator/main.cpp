@@ -91,7 +91,7 @@ void add_options(CLI::App& app, Command& command) {
   app.add_option("--seeds", command.seeds, "a seed, or A..B, both included")->capture_default_str();
   app.add_option("--faults", command.faults,
                  "swarm (a random subset of the families, by seed), none, open (small open runs "
-                 "whose peers come and go), or names of families: crash, pause, …")
+                 "in which peers come and go), or names of families: crash, pause, …")
       ->delimiter(',')
       ->capture_default_str();
   app.add_option("--scenario", command.scenario,

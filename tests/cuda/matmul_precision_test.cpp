@@ -62,7 +62,7 @@ TEST_CASE("GPU: rounded factors of products cost what their bits are worth") {
   }
 }
 
-TEST_CASE("GPU: products of doubles are computed in double, whatever floats are rounded to") {
+TEST_CASE("GPU: products of doubles are computed in double at any precision of floats") {
   GOSSAMER_GPU_OF(double, plain);
   auto device = gpu::cuda::make_cuda_device<double>({.matmul_precision = MatmulPrecision::bf16});
   REQUIRE(device.ok());

@@ -34,7 +34,7 @@ struct Shape {
   }
 };
 
-/// The factor as a GPU multiplies it: rounded to so many bits of the mantissa.
+/// The factor as a GPU multiplies it: with fewer bits of the mantissa.
 template <class Real>
 Real rounded(Real factor, cublasComputeType_t compute) {
   if constexpr (std::is_same_v<Real, float>) {
@@ -172,7 +172,7 @@ cublasStatus_t ask_in(const Call& call, auto operands) {
   });
 }
 
-/// `operands(i, bytes)` gives A, B and C of product i, of values of so many bytes.
+/// `operands(i, bytes)` gives A, B and C of product i. `bytes`: of a value.
 cublasStatus_t ask_with_types(const Call& call, std::array<cudaDataType, 3> types, auto operands) {
   const bool alike = types[0] == types[1] && types[1] == types[2];
   const bool single = call.compute != CUBLAS_COMPUTE_64F;

@@ -217,7 +217,7 @@ class RenamedSGD(torch.optim.SGD):
 
 
 class ClippedSGD(torch.optim.SGD):
-    """Has steps of its own, whose length is bounded."""
+    """Has steps of its own, of bounded length."""
 
     def step(self, closure: Any = None) -> Any:
         for group in self.param_groups:

@@ -49,7 +49,7 @@ def test_weights_of_samples_ask_for_sgd_and_for_the_mean(configure: Configure) -
 
 def test_samples_weigh_the_peers_in_the_objective(configure: Configure, tmp_path: Path) -> None:
     class Mean:
-        """f_i(x) = |x − i|²/2, whose weighted minimum is the mean over samples."""
+        """f_i(x) = |x − i|²/2, with the mean over samples as the weighted minimum."""
 
         linear_steps = True
 

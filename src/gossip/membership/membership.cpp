@@ -390,7 +390,7 @@ task<bool> Membership::begin_round(Round t) {
     node_.send_state(request.from, exchange_.options().requested_channel(), 0);
     handshake_.propose(request.from, next, node_.steps_done());
   }
-  // Peers whose rows are to wait for a later round are to know that this peer goes on.
+  // Peers that get their rows in a later round are to know that this peer goes on.
   for (const RowsRequest& request : requests_)
     if (exchange_.options().row_limit > Time(0))
       handshake_.send(request.from, ControlMessage::change_begun, t);

@@ -19,10 +19,9 @@
 namespace gossamer::peer {
 
 /// Runs tasks in order on its own thread, and then `done` of each on the scheduler's thread. Its
-/// work gives way to that thread's, for which other processes wait. Device
-/// operations of the scheduler's thread before execute() are ordered before the task's, and those
-/// of the task are complete before `done`. The destructor waits for the current task and drops the
-/// others.
+/// work gives way to that thread's, for which other processes wait. Device operations of the
+/// scheduler's thread before execute() are ordered before the task's, and those of the task are
+/// complete before `done`. The destructor waits for the current task and drops the others.
 class ComputeThread final : public gossip::Executor {
  public:
   /// `on_failure` is called on the scheduler's thread with what a task threw: lost_peer for

@@ -10,7 +10,7 @@ namespace gossamer::simulator {
 struct EffectiveProtocol {
   /// The scenario's, with changes of participants: in each round those take part that any peer
   /// which began it takes for participants, and those that leave it out. Every check then takes the
-  /// run for one whose changes were known from the start.
+  /// run for one with changes that were known from the start.
   Protocol protocol;
   bool apart = false;  ///< peers that were apart knew different participants in a round
 };

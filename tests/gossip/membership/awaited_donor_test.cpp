@@ -51,7 +51,7 @@ TEST_CASE(
   CHECK(overdue == std::vector{1});
 }
 
-TEST_CASE("a donor whose rows are to wait for a later round says in each round that it goes on") {
+TEST_CASE("a donor that gives its rows in a later round says in each round that it goes on") {
   OpenPeer donor(kLimit);
   donor.membership->on_link_restored(2);
   REQUIRE(donor.receive(2, ControlMessage::request_state, 0).ok());

@@ -12,7 +12,7 @@ STUDY = """
 [study]
 title = "Title"
 claim = "claim"
-source = "Someone 2020"
+source = "Author 2020"
 [[part]]
 name = "runs"
 config = "run.toml"
