@@ -2,7 +2,10 @@
 // of src/gpu/cuda against cuda_runtime.h and cublas_v2.h of this folder. So every kernel runs on
 // machines without a GPU, and mistakes that show only sometimes on a GPU show every time:
 //   - the host cannot read memory of a GPU (it is a page fault), nor can another GPU without peer
-//     access, and kernels find NaN in memory that was never written;
+//     access, and kernels find NaN in memory that was never written, a block's shared memory
+//     included;
+//   - a kernel or a product that is given memory of the host stops the program, if it is not
+//   pinned;
 //   - a write past the end of a block of memory stops the program when the block is freed;
 //   - the threads of a block, and the blocks of a grid, run in an order that the test chooses, so a
 //     missing barrier shows;

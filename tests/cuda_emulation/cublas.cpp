@@ -75,6 +75,26 @@ void product(const Shape<Real>& s, const Real* a, const Real* b, Real* c) {
   }
 }
 
+/// The bytes of a matrix of `rows` × `columns` values whose columns begin `stride` values apart.
+template <class Real>
+std::size_t bytes_of(int rows, int columns, int stride) {
+  if (rows == 0 || columns == 0) return 0;
+  return (static_cast<std::size_t>(columns - 1) * static_cast<std::size_t>(stride) +
+          static_cast<std::size_t>(rows)) *
+         sizeof(Real);
+}
+
+/// Stops the program if a GPU could not read A and B or write C.
+template <class Real>
+void require_reachable(const Shape<Real>& s, const Real* a, const Real* b, const Real* c) {
+  const auto require = [](const Real* matrix, int rows, int columns, int stride) {
+    gossamer::emulation::require_reachable(matrix, bytes_of<Real>(rows, columns, stride), "cuBLAS");
+  };
+  require(a, s.a_transposed ? s.k : s.m, s.a_transposed ? s.m : s.k, s.a_stride);
+  require(b, s.b_transposed ? s.n : s.k, s.b_transposed ? s.k : s.n, s.b_stride);
+  require(c, s.m, s.n, s.c_stride);
+}
+
 /// `operands(i)` gives A, B and C of product i, once the memory is open.
 template <class Real, class Operands>
 cublasStatus_t ask(cublasHandle_t handle, const Shape<Real>& shape, int batch, Operands operands) {
@@ -88,6 +108,7 @@ cublasStatus_t ask(cublasHandle_t handle, const Shape<Real>& shape, int batch, O
                                            for (int i = 0; i < batch; ++i) {
                                              const auto [a, b, c] =
                                                  operands(static_cast<std::size_t>(i));
+                                             require_reachable<Real>(shape, a, b, c);
                                              product<Real>(shape, a, b, c);
                                            }
                                          }});
@@ -121,7 +142,9 @@ cublasStatus_t cublasSetStream_v2(cublasHandle_t handle, cudaStream_t stream) {
   return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t cublasSetWorkspace_v2(cublasHandle_t, void* workspace, std::size_t bytes) {
-  const bool good = bytes == 0 || arena().holds(workspace, bytes);
+  constexpr std::size_t kAlignment = 256;  // cuBLAS's manual
+  const bool good = bytes == 0 || (arena().holds(workspace, bytes) &&
+                                   reinterpret_cast<std::uintptr_t>(workspace) % kAlignment == 0);
   return good ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE;
 }
 
@@ -225,8 +248,13 @@ cublasStatus_t cublasGemmBatchedEx(cublasHandle_t handle, cublasOperation_t a_op
                                    int b_stride, const void* beta, void* const c[],
                                    cudaDataType c_type, int c_stride, int batch,
                                    cublasComputeType_t compute, cublasGemmAlgo_t) {
-  return ask_with_types({handle, a_operation, b_operation, m, n, k, alpha, beta, a_stride, b_stride,
-                         c_stride, batch, compute},
-                        {a_type, b_type, c_type},
-                        [=](std::size_t i, std::size_t) { return Matrices{a[i], b[i], c[i]}; });
+  return ask_with_types(
+      {handle, a_operation, b_operation, m, n, k, alpha, beta, a_stride, b_stride, c_stride, batch,
+       compute},
+      {a_type, b_type, c_type}, [=](std::size_t i, std::size_t) {
+        for (const void* list : {static_cast<const void*>(a + i), static_cast<const void*>(b + i),
+                                 static_cast<const void*>(c + i)})
+          require_reachable(list, sizeof(void*), "cuBLAS");
+        return Matrices{a[i], b[i], c[i]};
+      });
 }

@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <type_traits>
 
@@ -15,7 +16,28 @@
 #define __forceinline__ inline __attribute__((always_inline))
 #define __launch_bounds__(...)
 // One block at a time runs in the process, so its shared memory may be static.
-#define __shared__ static
+#define GOSSAMER_SHARED(Type, name, ...) \
+  static Type name __VA_ARGS__;          \
+  ::gossamer::emulation::begin_shared(&name, sizeof name)
+#define __isGlobal(at) ::gossamer::emulation::is_global(at)
+#define __builtin_assume(condition) ::gossamer::emulation::hold_to(condition, #condition)
+
+namespace gossamer::emulation {
+
+/// The first thread of a block that reaches a variable in shared memory fills it with NaN (−1 in
+/// integers): a GPU leaves there what an earlier block wrote.
+void begin_shared(void* variable, std::size_t bytes);
+
+/// Whether a kernel may access the address: memory of a GPU, or pinned memory of the host.
+bool is_global(const void* address);
+
+/// Stops the program if an assumption of a kernel does not hold.
+void assumption_broken(const char* assumption);
+inline void hold_to(bool assumption, const char* text) {
+  if (!assumption) assumption_broken(text);
+}
+
+}  // namespace gossamer::emulation
 
 struct dim3 {
   unsigned x = 1, y = 1, z = 1;

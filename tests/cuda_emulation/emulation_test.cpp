@@ -1,89 +1,27 @@
-// The emulation itself: barriers, memory, streams, captures and products behave as on a GPU, and
+// The emulation itself: barriers, memory, streams and captures behave as on a GPU, and
 // the emulation finds the mistakes that it must find.
 #include <doctest/doctest.h>
 
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cmath>
-#include <csignal>
-#include <cstdio>
 #include <numeric>
 #include <thread>
 #include <vector>
 
-#include "cublas_v2.h"
 #include "cuda_runtime.h"
 #include "tests/cuda_emulation/control.hpp"
+#include "tests/cuda_emulation/emulation_test_util.hpp"
 
 using namespace gossamer::emulation;
 
 namespace {
-
-/// Whether a child process that calls it ends with a signal or an error.
-template <class Function>
-bool dies(Function function) {
-  std::fflush(nullptr);
-  const pid_t child = ::fork();
-  if (child == 0) {
-    for (const int signal : {SIGSEGV, SIGABRT, SIGBUS}) ::signal(signal, SIG_DFL);
-    if (std::freopen("/dev/null", "w", stderr) == nullptr) ::_exit(0);
-    function();
-    ::_exit(0);
-  }
-  int status = 0;
-  ::waitpid(child, &status, 0);
-  return status != 0;
-}
-
-/// Values on the GPU.
-template <class Real>
-class OnGpu {
- public:
-  explicit OnGpu(std::size_t length) : length_(length) {
-    CHECK(cudaMalloc(&memory_, length * sizeof(Real)) == cudaSuccess);
-  }
-  explicit OnGpu(const std::vector<Real>& values) : OnGpu(values.size()) {
-    CHECK(cudaMemcpyAsync(memory_, values.data(), length_ * sizeof(Real), cudaMemcpyHostToDevice) ==
-          cudaSuccess);
-  }
-  ~OnGpu() { CHECK(cudaFree(memory_) == cudaSuccess); }
-  OnGpu(const OnGpu&) = delete;
-  OnGpu& operator=(const OnGpu&) = delete;
-
-  Real* get() { return memory_; }
-  std::vector<Real> values() {
-    std::vector<Real> back(length_);
-    CHECK(cudaDeviceSynchronize() == cudaSuccess);
-    CHECK(cudaMemcpyAsync(back.data(), memory_, length_ * sizeof(Real), cudaMemcpyDeviceToHost) ==
-          cudaSuccess);
-    return back;
-  }
-
- private:
-  std::size_t length_;
-  Real* memory_ = nullptr;
-};
-
-template <class... Parameters, class... Arguments>
-cudaError_t launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, cudaStream_t stream,
-                   Arguments... arguments) {
-  std::tuple<Parameters...> copies(arguments...);
-  return std::apply(
-      [&](auto&... each) {
-        void* places[] = {&each...};
-        return cudaLaunchKernel(kernel, grid, block, places, 0, stream);
-      },
-      copies);
-}
 
 constexpr int kThreads = 64;
 
 /// Sums of a block's numbers, by a tree; threads past the length return early if the caller wants
 /// it.
 __global__ void block_sums(const float* values, int length, bool leave, float* sums) {
-  __shared__ float partial[kThreads];
+  GOSSAMER_SHARED(float, partial, [kThreads]);
   const int thread = static_cast<int>(threadIdx.x),
             at = static_cast<int>(blockIdx.x) * kThreads + thread;
   if (thread == 0)
@@ -100,7 +38,7 @@ __global__ void block_sums(const float* values, int length, bool leave, float* s
 
 /// Each thread reads its neighbour's number, with or without a barrier before.
 __global__ void rotate(int* values, bool barrier) {
-  __shared__ int shared[kThreads];
+  GOSSAMER_SHARED(int, shared, [kThreads]);
   shared[threadIdx.x] = values[threadIdx.x];
   if (barrier) __syncthreads();
   values[threadIdx.x] = shared[(threadIdx.x + 1) % kThreads];
@@ -349,48 +287,4 @@ TEST_CASE("emulation: late streams keep their order and wait for events, and not
     CHECK(cudaFreeHost(pinned) == cudaSuccess);
   }
   CHECK(holdings() == before);
-}
-
-TEST_CASE_TEMPLATE("emulation: products in every transposition", Real, float, double) {
-  constexpr int m = 3, n = 4, k = 5;
-  cublasHandle_t handle = nullptr;
-  CHECK(cublasCreate(&handle) == CUBLAS_STATUS_SUCCESS);
-  const auto value = [](int i) { return static_cast<Real>((i * 7) % 11 - 5); };
-  for (const bool a_transposed : {false, true})
-    for (const bool b_transposed : {false, true})
-      for (const Real beta : {Real(0), Real(2)}) {
-        std::vector<Real> a, b, c(m * n, beta == 0 ? Real(NAN) : Real(1)), expected;
-        for (int i = 0; i < m * k; ++i) a.push_back(value(i));
-        for (int i = 0; i < k * n; ++i) b.push_back(value(i + 3));
-        for (int j = 0; j < n; ++j)
-          for (int i = 0; i < m; ++i) {
-            Real sum = 0;
-            for (int l = 0; l < k; ++l)
-              sum += a[static_cast<std::size_t>(a_transposed ? l + i * k : i + l * m)] *
-                     b[static_cast<std::size_t>(b_transposed ? j + l * n : l + j * k)];
-            expected.push_back(3 * sum + (beta == 0 ? Real(0) : beta));
-          }
-        OnGpu<Real> gpu_a(a), gpu_b(b), gpu_c(c);
-        OnGpu<Real*> c_places(std::vector<Real*>{gpu_c.get()});
-        OnGpu<const Real*> a_places(std::vector<const Real*>{gpu_a.get()});
-        OnGpu<const Real*> b_places(std::vector<const Real*>{gpu_b.get()});
-        const auto a_op = a_transposed ? CUBLAS_OP_T : CUBLAS_OP_N,
-                   b_op = b_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
-        const int a_stride = a_transposed ? k : m, b_stride = b_transposed ? n : k;
-        const Real alpha = 3;
-        if constexpr (sizeof(Real) == 4)
-          CHECK(cublasGemmBatchedEx(
-                    handle, a_op, b_op, m, n, k, &alpha,
-                    reinterpret_cast<const void* const*>(a_places.get()), CUDA_R_32F, a_stride,
-                    reinterpret_cast<const void* const*>(b_places.get()), CUDA_R_32F, b_stride,
-                    &beta, reinterpret_cast<void* const*>(c_places.get()), CUDA_R_32F, m, 1,
-                    CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT) == CUBLAS_STATUS_SUCCESS);
-        else
-          CHECK(cublasGemmStridedBatchedEx(
-                    handle, a_op, b_op, m, n, k, &alpha, gpu_a.get(), CUDA_R_64F, a_stride, 0,
-                    gpu_b.get(), CUDA_R_64F, b_stride, 0, &beta, gpu_c.get(), CUDA_R_64F, m, 0, 1,
-                    CUBLAS_COMPUTE_64F, CUBLAS_GEMM_DEFAULT) == CUBLAS_STATUS_SUCCESS);
-        CHECK(gpu_c.values() == expected);
-      }
-  CHECK(cublasDestroy(handle) == CUBLAS_STATUS_SUCCESS);
 }

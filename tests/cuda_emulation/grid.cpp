@@ -5,6 +5,7 @@
 #include "grid.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <memory>
 #include <numeric>
 #include <random>
@@ -12,6 +13,7 @@
 
 #include "base/check.hpp"
 #include "fibers.hpp"
+#include "memory.hpp"
 
 uint3 threadIdx, blockIdx;
 dim3 blockDim, gridDim;
@@ -24,6 +26,7 @@ class Block {
   void run(const std::function<void()>& kernel, const std::vector<unsigned>& threads,
            std::mt19937_64* shuffling);
   void wait();
+  void begin_shared(void* variable, std::size_t bytes);
 
  private:
   struct Worker {
@@ -42,6 +45,7 @@ class Block {
   Worker* running_ = nullptr;
   std::vector<std::unique_ptr<Worker>> workers_;
   std::vector<Worker*> idle_, waiting_;
+  std::vector<void*> shared_;      ///< variables in shared memory that a thread has reached
   std::vector<Worker*> released_;  ///< they waited at the barrier that all have reached
   std::size_t next_released_ = 0;
 };
@@ -81,11 +85,18 @@ void Block::wait() {
   threadIdx = worker->thread;
 }
 
+void Block::begin_shared(void* variable, std::size_t bytes) {
+  if (std::find(shared_.begin(), shared_.end(), variable) != shared_.end()) return;
+  shared_.push_back(variable);
+  std::memset(variable, kPoison, bytes);
+}
+
 void Block::run(const std::function<void()>& kernel, const std::vector<unsigned>& threads,
                 std::mt19937_64* shuffling) {
   kernel_ = &kernel;
   threads_ = &threads;
   next_ = 0;
+  shared_.clear();
   while (next_ < threads.size()) {
     if (idle_.empty()) {
       workers_.push_back(std::make_unique<Worker>(this));
@@ -119,6 +130,8 @@ std::vector<unsigned> places(unsigned count, Order order, std::mt19937_64& rando
 }
 
 }  // namespace
+
+void begin_shared(void* variable, std::size_t bytes) { the_block().begin_shared(variable, bytes); }
 
 void run_grid(dim3 grid, dim3 block, const std::function<void()>& kernel, Order order,
               std::uint64_t seed) {

@@ -24,7 +24,6 @@ constexpr std::size_t kRange = std::size_t{16}
 constexpr std::size_t kAlignment = 256;
 constexpr std::size_t kGuard = 256;
 constexpr std::size_t kStep = std::size_t{2} << 20;  // access changes in whole huge pages
-constexpr int kPoison = 0xFF;                        // NaN in float and double, −1 in integers
 
 std::size_t rounded_up(std::size_t bytes, std::size_t to) { return (bytes + to - 1) / to * to; }
 

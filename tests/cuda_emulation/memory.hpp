@@ -16,6 +16,8 @@ namespace gossamer::emulation {
 using Gpus = std::uint32_t;
 inline constexpr Gpus kAllGpus = ~Gpus{0};
 constexpr Gpus only(int gpu) { return Gpus{1} << gpu; }
+/// The bytes of memory that nothing has been written to: NaN in float and double, −1 in integers.
+inline constexpr int kPoison = 0xFF;
 
 /// Thread: any.
 class Arena {
@@ -71,5 +73,12 @@ class Arena {
 };
 
 Arena& arena();
+
+/// Whether [memory, memory + bytes) lies in one block of pinned memory of the host.
+bool is_pinned(const void* memory, std::size_t bytes);
+
+/// Stops the program unless [memory, memory + bytes) lies in one block of GPU memory or of pinned
+/// memory: `reader` ("cuBLAS") would fault on a GPU.
+void require_reachable(const void* memory, std::size_t bytes, const char* reader);
 
 }  // namespace gossamer::emulation

@@ -51,6 +51,30 @@ Pinned& pinned() {
   return *blocks;
 }
 
+}  // namespace
+
+namespace gossamer::emulation {
+
+bool is_pinned(const void* memory, std::size_t bytes) { return pinned().holds(memory, bytes); }
+
+bool is_global(const void* address) { return arena().touches(address, 1) || is_pinned(address, 1); }
+
+void assumption_broken(const char* assumption) {
+  std::fprintf(stderr, "emulated GPU: a kernel assumes what does not hold: %s\n", assumption);
+  std::abort();
+}
+
+void require_reachable(const void* memory, std::size_t bytes, const char* reader) {
+  if (bytes == 0 || arena().holds(memory, bytes) || is_pinned(memory, bytes)) return;
+  std::fprintf(stderr, "emulated GPU: %s is given %zu bytes that no GPU can access\n", reader,
+               bytes);
+  std::abort();
+}
+
+}  // namespace gossamer::emulation
+
+namespace {
+
 cudaError_t usable_gpus(int& count) {
   const Settings settings = engine().settings();
   count = 0;

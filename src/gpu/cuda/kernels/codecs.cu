@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "gpu/cuda/kernels/launch_chunks.hpp"
+#include "gpu/cuda/kernels/memory_spaces.hpp"
 #include "gpu/cuda/kernels/vector.hpp"
 
 namespace gossamer::gpu::cuda {
@@ -100,7 +101,7 @@ constexpr std::size_t kInt8Chunk = std::size_t{kCodecThreads} * kInt8Own;
 
 __global__ void __launch_bounds__(kCodecThreads)
     encode_int8_kernel(const EncodeInt8Request* requests, unsigned count) {
-  __shared__ float largest[kCodecThreads];
+  GOSSAMER_SHARED(float, largest, [kCodecThreads]);
   const EncodeInt8Request r = requests[blockIdx.x % count];
   const std::size_t begin = blockIdx.x / count * kInt8Chunk;
   if (begin >= r.length) return;
@@ -164,8 +165,8 @@ constexpr int kTeamOfWord = 32 / kInt8Own;
 
 __global__ void __launch_bounds__(kCodecThreads)
     encode_signs_kernel(const EncodeSignsRequest* requests, unsigned count) {
-  __shared__ double shared[kCodecThreads];
-  __shared__ unsigned nibbles[kCodecThreads];
+  GOSSAMER_SHARED(double, shared, [kCodecThreads]);
+  GOSSAMER_SHARED(unsigned, nibbles, [kCodecThreads]);
   const EncodeSignsRequest r = requests[blockIdx.x % count];
   const std::size_t block = blockIdx.x / count, begin = block * kSignBlock;
   if (begin >= r.length) return;

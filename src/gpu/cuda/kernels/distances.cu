@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "gpu/cuda/kernels/memory_spaces.hpp"
 #include "gpu/cuda/kernels/rows.hpp"
 #include "gpu/cuda/kernels/vector.hpp"
 
@@ -25,7 +26,7 @@ struct DistanceTask {
 template <class Real>
 __global__ void __launch_bounds__(kDistanceThreads)
     distance_kernel(const DistanceTask<Real>* tasks, unsigned pairs, double* partial) {
-  __shared__ double lanes[kDistanceThreads];
+  GOSSAMER_SHARED(double, lanes, [kDistanceThreads]);
   const DistanceTask<Real> task = tasks[blockIdx.x % pairs];
   const std::size_t begin = std::size_t{blockIdx.x / pairs} * kDistanceBlock;
   const std::size_t end = min(task.length, begin + kDistanceBlock);

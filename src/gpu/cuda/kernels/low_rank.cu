@@ -6,6 +6,7 @@
 
 #include "gpu/cuda/kernels/launch_chunks.hpp"
 #include "gpu/cuda/kernels/low_rank.hpp"
+#include "gpu/cuda/kernels/memory_spaces.hpp"
 #include "gpu/cuda/kernels/vector.hpp"
 
 namespace gossamer::gpu::cuda {
@@ -27,7 +28,7 @@ struct DirectionTask {
 template <class Real>
 __global__ void __launch_bounds__(kLowRankThreads)
     normalise_kernel(const DirectionTask<Real>* tasks, unsigned) {
-  __shared__ double lanes[kLowRankThreads];
+  GOSSAMER_SHARED(double, lanes, [kLowRankThreads]);
   const DirectionTask<Real> task = tasks[blockIdx.x];
   Real* const v = in_global(task.v);
   double sum = 0;
@@ -55,7 +56,7 @@ struct ProductTask {
 template <class Real>
 __global__ void __launch_bounds__(kLowRankThreads)
     right_kernel(const ProductTask<Real>* tasks, unsigned count) {
-  __shared__ Real lanes[kLowRankThreads];
+  GOSSAMER_SHARED(Real, lanes, [kLowRankThreads]);
   const ProductTask<Real> task = tasks[blockIdx.x % count];
   const int thread = static_cast<int>(threadIdx.x), lane = thread % kLanes;
   const std::size_t row =

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "gpu/cuda/kernels/chunks.hpp"
+#include "gpu/cuda/kernels/memory_spaces.hpp"
 #include "gpu/cuda/kernels/rows.hpp"
 
 namespace gossamer::gpu::cuda {
@@ -112,7 +113,7 @@ struct TeamArguments {
 template <class Real>
 __global__ void __launch_bounds__(kTeamThreads) mix_team_kernel(TeamArguments<Real> a) {
   constexpr int kValues = Pack<Real>::kValues;
-  alignas(16) __shared__ Pack<Real> columns[kTeamRows][kTeamThreads];
+  GOSSAMER_SHARED(Pack<Real>, columns, [kTeamRows][kTeamThreads]);
   const std::size_t i = (std::size_t{blockIdx.x} * kTeamThreads + threadIdx.x) * kValues;
   if (i >= a.length) return;
   const Team team = a.teams[blockIdx.y];

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/check.hpp"
+#include "gpu/cuda/kernels/memory_spaces.hpp"
 #include "gpu/cuda/kernels/muon.hpp"
 #include "gpu/cuda/kernels/rows.hpp"
 
@@ -17,7 +18,7 @@ constexpr int kMuonThreads = 256;
 template <class Real>
 __global__ void __launch_bounds__(kMuonThreads)
     norm_kernel(const Real* x, std::size_t length, Real* norm) {
-  __shared__ double sums[kMuonThreads];
+  GOSSAMER_SHARED(double, sums, [kMuonThreads]);
   const int thread = static_cast<int>(threadIdx.x);
   double sum = 0;
   for (std::size_t i = thread; i < length; i += kMuonThreads) {

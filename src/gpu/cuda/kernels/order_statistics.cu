@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "gpu/cuda/kernels/chunks.hpp"
+#include "gpu/cuda/kernels/memory_spaces.hpp"
 #include "gpu/cuda/kernels/rows.hpp"
 
 namespace gossamer::gpu::cuda {

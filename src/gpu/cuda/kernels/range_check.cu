@@ -1,6 +1,7 @@
 // Range checks of rows: a block checks one chunk of one row.
 #include "gpu/cuda/kernels/chunks.hpp"
 #include "gpu/cuda/kernels/launch_chunks.hpp"
+#include "gpu/cuda/kernels/memory_spaces.hpp"
 #include "gpu/cuda/kernels/rows.hpp"
 
 namespace gossamer::gpu::cuda {
@@ -13,7 +14,7 @@ __device__ __forceinline__ bool is_within(float value, float largest) {
 
 __global__ void __launch_bounds__(kThreads)
     range_check_kernel(const RangeCheckRequest* requests, unsigned count) {
-  __shared__ bool in_range;
+  GOSSAMER_SHARED(bool, in_range);
   const RangeCheckRequest r = requests[blockIdx.x % count];
   const std::size_t begin = std::size_t{blockIdx.x / count} * kChunk<float>;
   const std::size_t end = min(r.length, begin + kChunk<float>);

@@ -1,5 +1,6 @@
 // Element-wise arithmetic on rows (chunks.hpp explains how blocks share it out), and the fused
 // optimizer step.
+#include "gpu/cuda/kernels/memory_spaces.hpp"
 #include "gpu/cuda/kernels/rows.hpp"
 
 #include <algorithm>

@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "base/philox.hpp"
+#include "gpu/cuda/kernels/memory_spaces.hpp"
 #include "gpu/cuda/kernels/rows.hpp"
 #include "gpu/cuda/kernels/vector.hpp"
 
@@ -43,8 +44,8 @@ __device__ __forceinline__ double signed_as(const std::uint32_t* signs, int bit,
 template <class Real>
 __global__ void __launch_bounds__(kSketchThreads)
     sketch_kernel(const SketchTask<Real>* tasks, int m, double* partial) {
-  __shared__ double y[kSketchLength];
-  __shared__ std::uint32_t signs[kSignWords];
+  GOSSAMER_SHARED(double, y, [kSketchLength]);
+  GOSSAMER_SHARED(std::uint32_t, signs, [kSignWords]);
   const SketchTask<Real> task = tasks[blockIdx.y];
   const int thread = static_cast<int>(threadIdx.x);
   const std::size_t blocks = (task.length + m - 1) / m;

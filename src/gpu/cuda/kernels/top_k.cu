@@ -7,6 +7,7 @@
 
 #include "gpu/cuda/kernels/codecs.hpp"
 #include "gpu/cuda/kernels/launches.hpp"
+#include "gpu/cuda/kernels/memory_spaces.hpp"
 #include "gpu/cuda/kernels/vector.hpp"
 
 namespace gossamer::gpu::cuda {
@@ -74,7 +75,7 @@ __global__ void __launch_bounds__(kTopKThreads)
 __global__ void __launch_bounds__(kTopKThreads)
     histogram_kernel(const TopKRequest* requests, unsigned count, const Threshold* thresholds,
                      unsigned* bins, int digit_index) {
-  __shared__ unsigned own[kMostBins];
+  GOSSAMER_SHARED(unsigned, own, [kMostBins]);
   const unsigned request = blockIdx.x % count;
   const TopKRequest r = requests[request];
   const std::size_t begin = blockIdx.x / count * kTopKPiece,
@@ -97,7 +98,7 @@ __global__ void __launch_bounds__(kTopKThreads)
 /// Thread t has the t-th kBinsOfThread bins from the top. Leaves the bins empty.
 __global__ void __launch_bounds__(kTopKThreads)
     digit_kernel(Threshold* thresholds, unsigned* bins, int digit_index) {
-  __shared__ unsigned shared[kTopKThreads];
+  GOSSAMER_SHARED(unsigned, shared, [kTopKThreads]);
   const Threshold so_far = thresholds[blockIdx.x];
   unsigned own[kBinsOfThread], sum = 0;
   const unsigned top = kMostBins - 1 - threadIdx.x * kBinsOfThread;
@@ -117,7 +118,7 @@ __global__ void __launch_bounds__(kTopKThreads)
 __global__ void __launch_bounds__(kTopKThreads)
     count_kernel(const TopKRequest* requests, unsigned count, const Threshold* thresholds,
                  Counts* counts, unsigned pieces) {
-  __shared__ Counts shared[kTopKThreads];
+  GOSSAMER_SHARED(Counts, shared, [kTopKThreads]);
   const unsigned request = blockIdx.x % count, piece = blockIdx.x / count;
   const TopKRequest r = requests[request];
   const Threshold threshold = thresholds[request];
@@ -131,7 +132,7 @@ __global__ void __launch_bounds__(kTopKThreads)
 
 /// counts[request, piece] ← Σ over the pieces before it.
 __global__ void __launch_bounds__(kTopKThreads) scan_kernel(Counts* counts, unsigned pieces) {
-  __shared__ Counts shared[kTopKThreads];
+  GOSSAMER_SHARED(Counts, shared, [kTopKThreads]);
   Counts* own = counts + std::size_t{blockIdx.x} * pieces;
   const unsigned each = (pieces + kTopKThreads - 1) / kTopKThreads;
   const unsigned begin = min(pieces, threadIdx.x * each), end = min(pieces, begin + each);
@@ -148,7 +149,7 @@ __global__ void __launch_bounds__(kTopKThreads) scan_kernel(Counts* counts, unsi
 __global__ void __launch_bounds__(kTopKThreads)
     write_kernel(const TopKRequest* requests, unsigned count, const Threshold* thresholds,
                  const Counts* counts, unsigned pieces) {
-  __shared__ Counts shared[kTopKThreads];
+  GOSSAMER_SHARED(Counts, shared, [kTopKThreads]);
   const unsigned request = blockIdx.x % count, piece = blockIdx.x / count;
   const TopKRequest r = requests[request];
   if (r.count == 0) return;  // its threshold is below every value

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "gpu/cuda/kernels/global.hpp"
+#include "gpu/cuda/kernels/memory_spaces.hpp"
 
 namespace gossamer::gpu::cuda {
 

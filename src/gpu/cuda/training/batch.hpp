@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "gpu/cuda/kernels/global.hpp"
+#include "gpu/cuda/kernels/memory_spaces.hpp"
 #include "gpu/cuda/kernels/rows.hpp"
 #include "gpu/program.hpp"
 

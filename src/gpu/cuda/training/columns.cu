@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "gpu/cuda/kernels/memory_spaces.hpp"
 #include "gpu/cuda/kernels/vector.hpp"
 #include "gpu/cuda/training/layers.hpp"
 
@@ -56,7 +57,7 @@ __global__ void __launch_bounds__(kColumnThreads) columns_kernel(ColumnArguments
 template <class Real>
 __global__ void __launch_bounds__(kColumnThreads)
     column_gradients_kernel(ColumnArguments<Real> arguments) {
-  __shared__ Real shared[kColumnThreads];
+  GOSSAMER_SHARED(Real, shared, [kColumnThreads]);
   const Columns& c = arguments.columns;
   const int thread = static_cast<int>(threadIdx.x), tile = arguments.tile,
             lanes = kColumnThreads / tile;
@@ -99,7 +100,7 @@ constexpr int kSumTile = 32, kSumLanes = kColumnThreads / kSumTile;
 /// every kSumLanes-th row.
 template <class Real>
 __global__ void __launch_bounds__(kColumnThreads) sum_kernel(Batch<Real> batch, PartialSums sums) {
-  __shared__ Real shared[kColumnThreads];
+  GOSSAMER_SHARED(Real, shared, [kColumnThreads]);
   const int thread = static_cast<int>(threadIdx.x);
   const int i = static_cast<int>(blockIdx.x) * kSumTile + thread % kSumTile;
   Real sum = 0;

@@ -1,6 +1,7 @@
 // The start of a training step: samples, labels, targets, rates and step numbers are taken from the
 // data set and the call's inputs. And the noise of gradients.
 #include "base/philox.hpp"
+#include "gpu/cuda/kernels/memory_spaces.hpp"
 #include "gpu/cuda/kernels/vector.hpp"
 #include "gpu/cuda/training/layers.hpp"
 

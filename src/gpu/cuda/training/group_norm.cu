@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "gpu/cuda/kernels/memory_spaces.hpp"
 #include "gpu/cuda/kernels/vector.hpp"
 #include "gpu/cuda/training/layers.hpp"
 
@@ -31,7 +32,7 @@ struct NormArguments {
 /// A block per sample (x) and group (y).
 template <class Real>
 __global__ void __launch_bounds__(kNormThreads) group_norm_kernel(NormArguments<Real> a) {
-  __shared__ double shared[kNormThreads];
+  GOSSAMER_SHARED(double, shared, [kNormThreads]);
   const int each = a.each(), channels = a.norm.channels, values = a.norm.pixels * each;
   const int first_channel = static_cast<int>(blockIdx.y) * each;
   const std::size_t image = static_cast<std::size_t>(blockIdx.x) * a.image() + first_channel;
@@ -73,7 +74,8 @@ __global__ void __launch_bounds__(kNormThreads) group_norm_kernel(NormArguments<
 /// kNormThreads / tile lanes of pixels.
 template <class Real>
 __global__ void __launch_bounds__(kNormThreads) norm_channel_kernel(NormArguments<Real> a) {
-  __shared__ Real shared_a[kNormThreads], shared_b[kNormThreads];
+  GOSSAMER_SHARED(Real, shared_a, [kNormThreads]);
+  GOSSAMER_SHARED(Real, shared_b, [kNormThreads]);
   const int thread = static_cast<int>(threadIdx.x), tile = a.tile, lanes = kNormThreads / tile,
             channels = a.norm.channels;
   const int channel = static_cast<int>(blockIdx.y) * tile + thread % tile;
@@ -120,7 +122,7 @@ __global__ void __launch_bounds__(kNormThreads) norm_channel_kernel(NormArgument
 /// sample and group.
 template <class Real>
 __global__ void __launch_bounds__(kNormThreads) norm_sums_kernel(NormArguments<Real> a) {
-  __shared__ double shared[kNormThreads];
+  GOSSAMER_SHARED(double, shared, [kNormThreads]);
   const int channels = a.norm.channels, groups = a.norm.groups, each = a.each();
   const int block = static_cast<int>(blockIdx.x), thread = static_cast<int>(threadIdx.x);
   const PeerRows<Real> rows = a.batch.rows[blockIdx.z];

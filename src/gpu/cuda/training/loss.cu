@@ -1,6 +1,7 @@
 // Losses: per batch the mean in double, the hits, and the weighted gradient of the mean in the
 // outputs, in one pass. A thread takes a sample; long batches are cut into pieces whose sums are
 // added in order.
+#include "gpu/cuda/kernels/memory_spaces.hpp"
 #include "gpu/cuda/kernels/vector.hpp"
 #include "gpu/cuda/training/layers.hpp"
 
@@ -58,8 +59,8 @@ __device__ SampleLoss squared_error(Real output, float target, Real share, Real*
 
 template <class Real>
 __global__ void __launch_bounds__(kLossThreads) loss_kernel(LossArguments<Real> a) {
-  __shared__ double losses[kLossThreads];
-  __shared__ int hits[kLossThreads];
+  GOSSAMER_SHARED(double, losses, [kLossThreads]);
+  GOSSAMER_SHARED(int, hits, [kLossThreads]);
   const LossCall& what = a.what;
   const unsigned peer = blockIdx.z;
   const PeerRows<Real> rows = a.batch.rows[peer];

@@ -19,6 +19,7 @@
 //   store(split, m, n, value)  within the extents
 #pragma once
 
+#include "gpu/cuda/kernels/memory_spaces.hpp"
 #include "gpu/cuda/kernels/vector.hpp"
 
 namespace gossamer::gpu::cuda {
@@ -171,7 +172,7 @@ template <class Shape, class Problem>
 __global__ void __launch_bounds__(Shape::kThreads)
     tiled_product(Problem problem, int splits, int share) {
   constexpr int kOwn = Shape::kOwn;
-  __shared__ SharedTiles<Shape> tiles;
+  GOSSAMER_SHARED(SharedTiles<Shape>, tiles);
   const int thread = static_cast<int>(threadIdx.x), split = static_cast<int>(blockIdx.z) % splits;
   problem.bind(blockIdx.z / static_cast<unsigned>(splits));
   const int m0 = static_cast<int>(blockIdx.x) * Shape::kTileM,
