@@ -212,6 +212,9 @@ TEST_CASE("the largest lead of a peer: the diameter of the graph, 2 with a serve
   CHECK_FALSE(largest_round_gap(set_up({"algorithm.policy=async"})));
   CHECK_FALSE(largest_round_gap(set_up({"algorithm.kind=fedavg", "algorithm.fraction=0.5"})));
   CHECK(largest_round_gap(set_up({"algorithm.kind=fedavg"})) == 2);
+  // Where participants change, of the largest graph, before a change and after it.
+  CHECK(largest_round_gap(set_up({"topology.kind=ring", "run.peers=9", "run.rounds=10",
+                                  "run.participants=[\"0-2\", \"5: 0-8\"]"})) == 8);
   // Of an open run, with any participants.
   CHECK(largest_round_gap(set_up({"run.open=true", "topology.kind=ring", "run.peers=9"})) == 8);
   CHECK(largest_round_gap(set_up({"run.open=true", "topology.kind=base", "run.peers=4",

@@ -188,9 +188,15 @@ std::optional<std::uint64_t> largest_round_gap(const Setup& setup) {
   if (const topology::Participants& all = setup.schedule->participants(); all.is_open())
     return static_cast<std::uint64_t>(all.peers() - 1) *
            static_cast<std::uint64_t>(setup.schedule->longest_period());
-  if (setup.schedule->period() == 0 || !setup.report().diameter) return {};
-  return static_cast<std::uint64_t>(*setup.report().diameter) *
-         static_cast<std::uint64_t>(setup.schedule->period());
+  // Where participants change, a way may be one of the graph before and one of the graph after it.
+  const int graphs = setup.reports.size() > 1 ? 2 : 1;
+  int diameter = 0;
+  for (const topology::TopologyReport& report : setup.reports) {
+    if (report.period == 0 || !report.diameter) return {};
+    diameter = std::max(diameter, *report.diameter);
+  }
+  return static_cast<std::uint64_t>(graphs * diameter) *
+         static_cast<std::uint64_t>(setup.schedule->longest_period());
 }
 
 std::string agreement_warning(const Setup& setup) {

@@ -61,6 +61,14 @@ Status check_participants(const Config& config, const gossip::AlgorithmRequireme
         fmt::format("run.participants: there is no round {}: run.rounds = {}, so the last round is "
                     "{}",
                     last, config.run.rounds, config.run.rounds == 0 ? 0 : config.run.rounds - 1));
+  if (participants.is_open()) return {};
+  // Without neighbours in any round its process could agree on nothing with the others.
+  for (int peer = 0; peer < participants.peers(); ++peer)
+    if (!participants.next_round(peer, 0))
+      return invalid_error(
+          fmt::format("run.participants: peer {} takes part in no round; add a round from which it "
+                      "does, or lower run.peers",
+                      peer));
   return {};
 }
 
@@ -308,12 +316,13 @@ Status check_matrix(const Setup& setup) {
   const gossip::AlgorithmRequirements needs = setup.algorithm->requirements();
   const std::string& topology = setup.config.topology.kind;
   const std::string& policy = setup.config.exchange.policy;
-  if (gossip::needs_symmetric_matrix(setup.config.exchange.kind()) && !setup.report().symmetric)
-    return invalid_error(
-        fmt::format("algorithm.policy: under {} both ends of an edge skip an exchange together, "
-                    "which needs a symmetric W, and the W of '{}' is not symmetric; choose another "
-                    "topology, or policy stale",
-                    policy, topology));
+  for (const topology::TopologyReport& report : setup.reports)
+    if (gossip::needs_symmetric_matrix(setup.config.exchange.kind()) && !report.symmetric)
+      return invalid_error(fmt::format(
+          "algorithm.policy: under {} both ends of an edge skip an exchange together, "
+          "which needs a symmetric W, and the W of '{}' with {} peers is not symmetric; choose "
+          "another topology, or policy stale",
+          policy, topology, report.peers));
   if (!needs.fixed_matrix) return {};
   if (setup.report().symmetric && setup.report().period == 1)
     return check_eigenvalues(setup, needs.above);

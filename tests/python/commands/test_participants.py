@@ -64,6 +64,8 @@ def test_only_participants_have_records(gossamer: Path, tmp_path: Path) -> None:
         ('["0-3", "4: 0-3"]', ""),
         ('["0-3", "4: 4-7"]', ""),
         ('["0-3", "12: 0-7"]', ""),
+        ('["1-7"]', ""),
+        ('["0-3", "4: 0-5"]', ""),
         ('["0-3", "99999999999999999999999: 0-7"]', ""),
         ('["0-3", "4: 0-7"]', "algorithm.kind=d2"),
         ('["0-3", "4: 0-7"]', "algorithm.kind=allreduce"),
@@ -76,6 +78,16 @@ def test_wrong_participants(gossamer: Path, tmp_path: Path, participants: str, o
     done = run(gossamer, tmp_path / "out", *sets)
     assert done.returncode == 2, done.stderr
     assert "run.participants: " in done.stderr
+
+
+def test_deadline_needs_a_symmetric_matrix_of_all_participants(
+    gossamer: Path, tmp_path: Path
+) -> None:
+    """An exponential graph is symmetric with 3 peers, and not with 8."""
+    sets = ('run.participants=["0-2", "4: 0-7"]', "topology.kind=exponential")
+    done = run(gossamer, tmp_path / "out", *sets, "algorithm.policy=deadline")
+    assert done.returncode == 2, done.stderr
+    assert "the W of 'exponential' with 8 peers is not symmetric" in done.stderr
 
 
 LONGER = ("run.rounds=60", "log.every=20")
@@ -165,7 +177,7 @@ def ids(first: int, last: int) -> list[int]:
 
 # Few rounds in each part: once rows have become equal, any donor would do.
 GROWN = [(0, ids(0, 3)), (1, ids(0, 15)), (3, ids(0, 6))]
-CHAIN = [(0, ids(5, 7)), (1, ids(1, 15)), (2, ids(9, 15))]  # most donors join themselves
+CHAIN = [(0, ids(4, 6)), (1, ids(0, 14)), (2, ids(8, 14))]  # most donors join themselves
 BACK = [(0, ids(0, 7)), (1, ids(2, 9)), (2, ids(0, 9)), (3, ids(0, 15))]  # 0 and 1 come back
 TWICE = [(0, ids(0, 3)), (1, ids(0, 1)), (3, ids(0, 3)), (4, ids(0, 1)), (6, ids(0, 3))]
 
