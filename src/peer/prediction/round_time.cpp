@@ -81,8 +81,15 @@ std::optional<RoundTime> round_time(const Setup& setup) {
   // If links or steps differ, the busiest link alone does not determine the duration.
   if (!setup.network.is_even() || (sim.compute_spread > 0 && setup.step_ms() > 0))
     return std::nullopt;
+  const bool all_slow = sim.slow_peers >= setup.workers();
+  // A neighbour that is ready sooner than a slow peer sends its row meanwhile, so that its latency
+  // is hidden. A server waits for all workers and all wait for it, so nothing is hidden.
+  const bool some_slow = sim.slow_peers > 0 && !all_slow && sim.slow_factor != 1;
+  if (some_slow && setup.step_ms() > 0 && needs.servers == 0) return std::nullopt;
   RoundTime time;
-  const double slowest = sim.slow_peers > 0 ? std::max(1.0, sim.slow_factor) : 1.0;
+  const double slowest = all_slow    ? sim.slow_factor
+                         : some_slow ? std::max(1.0, sim.slow_factor)
+                                     : 1.0;
   const double gradients = needs.one_node ? setup.config.run.peers : 1;
   time.training = static_cast<double>(*steps) * gradients * setup.step_ms() / 1e3 * slowest;
   if (needs.one_node) return time;

@@ -23,7 +23,8 @@ struct RoundTime {
 };
 
 /// Nothing if no node waits for all others (policies other than sync, async_server), if the numbers
-/// of local steps differ between peers, or if links or step times are random or listed in a table.
+/// of local steps differ between peers, if links or step times are random or listed in a table, or
+/// if some peers are slower than others and there is no server.
 std::optional<RoundTime> round_time(const Setup& setup);
 
 }  // namespace gossamer::peer
