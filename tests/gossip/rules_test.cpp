@@ -36,7 +36,8 @@ std::vector<std::size_t> by_distance(const Vectors& rows, const Vector& to) {
   return order;
 }
 
-/// The smoothed Weiszfeld algorithm (Pillutla et al. 2022, Alg. 2) from the medoid.
+/// The smoothed Weiszfeld algorithm (Pillutla et al. 2022, Alg. 2) from the medoid, with the step
+/// of Vardi and Zhang (2000) where rows are within `smoothing`.
 Vector weiszfeld(const Vectors& rows, const Vector& alpha, double smoothing, int steps) {
   Vector sums;
   for (const Vector& row : rows) {
@@ -47,11 +48,16 @@ Vector weiszfeld(const Vectors& rows, const Vector& alpha, double smoothing, int
   Vector v = rows[static_cast<std::size_t>(std::ranges::min_element(sums) - sums.begin())];
   for (int step = 0; step < steps; ++step) {
     Vector beta(rows.size());
-    for (std::size_t k = 0; k < rows.size(); ++k)
-      beta[k] = alpha[k] / std::max(smoothing, distance(v, rows[k]));
+    double here = 0;
+    for (std::size_t k = 0; k < rows.size(); ++k) {
+      if (distance(v, rows[k]) <= smoothing) here += alpha[k];
+      else beta[k] = alpha[k] / distance(v, rows[k]);
+    }
     const double sum = std::accumulate(beta.begin(), beta.end(), 0.0);
     for (double& weight : beta) weight /= sum;
-    v = combined(rows, beta);
+    const Vector others = combined(rows, beta);
+    const double stay = std::min(1.0, here / (sum * distance(others, v)));
+    for (std::size_t i = 0; i < v.size(); ++i) v[i] = stay * v[i] + (1 - stay) * others[i];
   }
   return v;
 }
@@ -163,6 +169,26 @@ TEST_CASE("geometric_median: the Weiszfeld algorithm on the rows, and the optimu
     for (std::size_t i = 0; i < 30; ++i)
       gradient[i] += weights[k] * (v[i] - rows[k][i]) / distance(v, rows[k]);
   for (const double value : gradient) CHECK(std::abs(value) < 1e-6);
+}
+
+TEST_CASE("geometric_median: the optimum is reached from a row that nearly is the optimum") {
+  // The gradient of Σ α ‖v − x‖ over the rows that are not v: 0 at the optimum, or at most the
+  // weight of the row that v is.
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    CAPTURE(seed);
+    const std::size_t m = 3 + seed % 3;
+    const Vectors rows = normal_vectors(m, 2, 100 + seed);
+    const Vector v = mixed(rule_of("geometric_median"), rows, alike(m));
+    Vector gradient(2, 0.0);
+    double here = 0;
+    for (const Vector& row : rows) {
+      const double from = distance(v, row);
+      if (from < 1e-6) here += 1.0 / static_cast<double>(m);
+      for (std::size_t i = 0; i < 2 && from >= 1e-6; ++i)
+        gradient[i] += (v[i] - row[i]) / from / static_cast<double>(m);
+    }
+    CHECK(std::hypot(gradient[0], gradient[1]) < here + 1e-3);
+  }
 }
 
 TEST_CASE("krum and nearest_neighbour_mixing: the rows near each other") {

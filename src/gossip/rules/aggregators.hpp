@@ -12,12 +12,13 @@ namespace gossamer::gossip::rules {
 
 struct WeiszfeldOptions {
   int iterations = 200;
-  double smoothing = 1e-6;  ///< ν: distances below it count as ν
+  double smoothing = 1e-6;  ///< ν: a row that is nearer than that counts as in the same place
 };
 
 /// The weights of the rows, of sum 1, in their geometric median with the weights `alpha`: by at
-/// most that number of steps of the smoothed Weiszfeld algorithm from their medoid. It ends earlier
-/// when no weight changes by more than 1e-12 of itself. alpha_j ≥ 0, and one of them is > 0.
+/// most that number of steps of the smoothed Weiszfeld algorithm, as Vardi and Zhang amend it, from
+/// their medoid. It ends earlier at a row that is the median, and when no weight changes by more
+/// than 1e-12 of itself. alpha_j ≥ 0, and one of them is > 0.
 std::vector<double> geometric_median_weights(const SquaredDistances& distances,
                                              std::span<const double> alpha,
                                              const WeiszfeldOptions& options);

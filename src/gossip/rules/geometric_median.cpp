@@ -1,7 +1,11 @@
 // RFA: the geometric median of the rows of the peer and of its neighbours with their weights in W,
 //   argmin_v Σ_j W[i][j] ‖v − x_j‖,
 // by the smoothed Weiszfeld algorithm,
-//   β_j = W[i][j] / max(ν, ‖v − x_j‖),   v ← Σ_j β_j x_j / Σ_j β_j.
+//   β_j = W[i][j] / ‖v − x_j‖,   v ← Σ_j β_j x_j / Σ_j β_j.
+// Rows within ν of v, of total weight w, have no such β. They hold v back instead: with T the mean
+// by β of the others, and r = Σ_j β_j ‖T − v‖ their pull, v ← T + min(1, w / r) (v − T) (Vardi and
+// Zhang, The multivariate L1-median and associated data depth, PNAS 2000). With β = w / ν, as in
+// the paper, a step away from a row would be one of about ν.
 // Every iterate is a mean of the rows, so its distances follow from those between the rows, and
 // only the last one is computed. As a step does not access the rows, there are more of them than
 // the paper's 3.
@@ -63,12 +67,16 @@ std::vector<double> geometric_median_weights(const SquaredDistances& distances,
   for (int step = 0; step < options.iterations; ++step) {
     const std::vector<double> distance = distances.from(weights);
     std::vector<double> next(near.size());
-    double sum = 0;
+    double sum = 0, here = 0;
     for (std::size_t j = 0; j < next.size(); ++j) {
-      next[j] = near[j] / std::max(options.smoothing, distance[j]);
-      sum += next[j];
+      if (distance[j] <= options.smoothing) here += near[j];
+      else sum += next[j] = near[j] / distance[j];
     }
+    if (sum == 0) break;  // all rows are where v is
     for (double& beta : next) beta /= sum;
+    const double pull = sum * std::sqrt(SquaredDistances(distances, {next, weights})(0, 1));
+    if (pull <= here) break;
+    for (std::size_t j = 0; j < next.size(); ++j) next[j] += here / pull * (weights[j] - next[j]);
     bool changed = false;
     for (std::size_t j = 0; j < next.size(); ++j)
       changed |= std::abs(next[j] - weights[j]) > kTolerance * weights[j];
@@ -104,7 +112,7 @@ RuleKind descriptor() {
                 .maximum = 10000,
                 .unit = "steps"})
           .add("smoothing", &Options::weiszfeld, &WeiszfeldOptions::smoothing,
-               {.help = "ν: distances below it count as ν",
+               {.help = "ν: a row that is nearer than that counts as in the same place",
                 .minimum = 0,
                 .maximum = 1e30,
                 .minimum_excluded = true});
