@@ -203,6 +203,17 @@ TEST_CASE(
   CHECK(process.outcome(false)->round == 10);
 }
 
+TEST_CASE("steps of the agreement: between all that ever take part, from one of them") {
+  const auto steps = [](const char* participants) {
+    return steps_to_reach_all(set_up({"topology.kind=path", "run.peers=16", "run.rounds=9",
+                                      fmt::format("run.participants=[{}]", participants)}));
+  };
+  CHECK(steps("\"0-14\"") == steps("\"1-15\""));
+  CHECK(steps("\"1-15\"") == 2 * 15);
+  CHECK(steps("\"3-5\"") == 2 * 4);
+  CHECK(steps("\"3\"") == 0);
+}
+
 TEST_CASE("the largest lead of a peer: the diameter of the graph, 2 with a server, or unbounded") {
   CHECK(largest_round_gap(on("ring", 9)) == 4);
   CHECK(largest_round_gap(on("complete", 9)) == 1);

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 
+#include "base/id_list.hpp"
 #include "net/wire/frame.hpp"
 
 namespace gossamer::peer {
@@ -31,11 +32,22 @@ Result<StartAgreement> StartAgreement::make(const Setup& setup, const std::vecto
   const auto needs_no_state = [&setup, hosted](gossip::Round round) {
     return setup.counted(hosted, round).empty();
   };
-  // Peers that join later have no state that counts, and no process that could say so.
+  // Peers that join an open run later, or never take part, have no state that counts, and no
+  // process that could say so.
   std::vector<int> known = hosted;
   const topology::Participants& participants = setup.schedule->participants();
-  for (int peer = 0; participants.is_open() && peer < setup.workers(); ++peer)
-    if (!participants.takes_part(peer, 0)) known.push_back(peer);
+  for (int peer = 0; peer < setup.workers(); ++peer)
+    if (participants.is_open() ? !participants.takes_part(peer, 0)
+                               : !participants.next_round(peer, 0))
+      known.push_back(peer);
+  const auto idles = [&](int node) {
+    return !participants.is_open() && !participants.next_round(node, 0);
+  };
+  if (std::ranges::all_of(hosted, idles))  // it has no neighbours to agree with
+    return invalid_error(
+        fmt::format("run.participants: {} {} part in no round, so this process has nothing to do; "
+                    "give the ids to one that hosts others too",
+                    peers_text(hosted), hosted.size() == 1 ? "takes" : "take"));
   StartAgreement agreement(setup, StartRoundAgreement(known, setup.nodes(), rounds, needs_no_state),
                            std::max(steps_to_reach_all(setup), 1));
   if (Shards own = setup.workload->own_shards(); !own.empty()) {

@@ -156,11 +156,15 @@ Result<StartRoundAgreement::Outcome> StartRoundAgreement::outcome(bool some_may_
 }
 
 int steps_to_reach_all(const Setup& setup) {
-  const auto nodes = static_cast<std::size_t>(setup.nodes());
-  std::vector<bool> reached(nodes);
-  std::vector<int> last{0}, next;
+  const topology::Participants& participants = setup.schedule->participants();
+  std::size_t nodes = 0;  // that take part in some round; those of an open run may
+  for (int node = 0; node < setup.nodes(); ++node)
+    nodes += participants.is_open() || participants.next_round(node, 0) ? 1 : 0;
+  std::vector<bool> reached(static_cast<std::size_t>(setup.nodes()));
+  std::vector<int> last{participants.is_open() ? 0 : participants.changes().front().peers.front()},
+      next;
   std::size_t count = 1;
-  reached[0] = true;
+  reached[static_cast<std::size_t>(last.front())] = true;
   int hops = 0;
   while (count < nodes && !last.empty()) {
     next.clear();
@@ -176,7 +180,7 @@ int steps_to_reach_all(const Setup& setup) {
     ++hops;
   }
   const int steps = std::min(2 * hops, setup.nodes() - 1);
-  return setup.schedule->participants().are_all() ? steps : 2 * steps;
+  return participants.are_all() ? steps : 2 * steps;
 }
 
 std::optional<std::uint64_t> largest_round_gap(const Setup& setup) {

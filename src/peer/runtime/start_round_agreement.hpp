@@ -64,8 +64,8 @@ class StartRoundAgreement {
 };
 
 /// Steps of an all-gather after which every process knows what every other knew: twice the distance
-/// from node 0 to the farthest node; where participants change, twice as many, for processes add
-/// themselves to rounds that they learn of.
+/// from the first participant to the farthest one; where participants change, twice as many, for
+/// processes add themselves to rounds that they learn of.
 int steps_to_reach_all(const Setup& setup);
 
 /// The largest number of rounds by which one node of a network can be ahead of another; nothing if
