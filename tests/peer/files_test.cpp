@@ -78,6 +78,23 @@ TEST_CASE("a file is replaced as a whole, or is unchanged") {
   CHECK_FALSE(write_file(folder.path / "no" / "such", "x").ok());
 }
 
+TEST_CASE("no file takes the place of a pipe, a device or a folder") {
+  const Folder folder;
+  const auto pipe = folder.path / "pipe", link = folder.path / "link", own = folder.path / "own";
+  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+  std::filesystem::create_symlink(pipe, link);
+  std::filesystem::create_directory(own);
+  for (const auto& place : {pipe, link, own}) {
+    const Status written = write_file(place, "text");
+    REQUIRE_FALSE(written.ok());
+    CHECK(contains(written.error().message, place.string() + ": it is no regular file but a "));
+  }
+  CHECK(std::filesystem::is_fifo(pipe));
+  CHECK(std::filesystem::is_symlink(link));
+  CHECK(write_file(folder.path / "new", "text").ok());
+  CHECK(std::distance(std::filesystem::directory_iterator(folder.path), {}) == 4);
+}
+
 TEST_CASE("on a full disk a log ends with its last complete line, and later writes fail") {
   const Folder folder;
   const fs::path path = folder.path / "log-0.jsonl";

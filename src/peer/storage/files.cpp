@@ -32,6 +32,14 @@ Error damaged_file(const std::filesystem::path& path, const std::string& what) {
 }
 
 Result<AtomicFile> AtomicFile::create(const fs::path& path, Disk& disk) {
+  // To rename a file to /dev/null would end that device for the whole machine.
+  struct stat found{};
+  if (::stat(path.c_str(), &found) == 0 && !S_ISREG(found.st_mode))
+    return data_error(fmt::format("cannot write {}: it is no regular file but {}; name another one",
+                                  path.string(),
+                                  S_ISDIR(found.st_mode)    ? "a folder"
+                                  : S_ISFIFO(found.st_mode) ? "a pipe"
+                                                            : "a device or socket"));
   fs::path temporary = path.string() + fmt::format(".{}{}", ::getpid(), kTemporarySuffix);
   const int descriptor = disk.create(temporary);
   if (descriptor < 0) return file_error("create", temporary, -descriptor);

@@ -25,7 +25,8 @@ Error damaged_file(const std::filesystem::path& path, const std::string& what);
 /// at a time.
 class AtomicFile {
  public:
-  /// Creates the temporary file. `disk` outlives this object.
+  /// Creates the temporary file. `disk` outlives this object. Error: at `path`, also through a
+  /// symbolic link, there is something that is no regular file.
   static Result<AtomicFile> create(const std::filesystem::path& path, Disk& disk = real_disk());
   AtomicFile(AtomicFile&& other) noexcept;
   AtomicFile& operator=(AtomicFile&&) = delete;
