@@ -142,8 +142,10 @@ def run_to_end(options: Namespace, handler: RequestHandler, ids: _core.NetworkId
             background.stop()
 
     # The handlers come first: the log's existence means that the run has begun.
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, stop)
+    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # as under nohup
+        signal.signal(signal.SIGHUP, stop)
     background = start(
         handler,
         options.config,

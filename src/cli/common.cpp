@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <filesystem>
 
+#include "base/signals.hpp"
 #include "cli/commands.hpp"
 
 namespace gossamer::cli {
@@ -66,7 +67,8 @@ void add_resume(CLI::App& command, std::string& resume) {
 }
 
 std::function<bool()> catch_interrupts() {
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) std::signal(signal, count_interrupt);
+  for (const int signal : {SIGINT, SIGTERM}) std::signal(signal, count_interrupt);
+  if (!is_ignored(SIGHUP)) std::signal(SIGHUP, count_interrupt);
   return [] { return interrupts > 0; };
 }
 

@@ -7,6 +7,7 @@
 #include <memory>
 #include <thread>
 
+#include "base/signals.hpp"
 #include "cli/commands.hpp"
 #include "peer/log/resolved_config.hpp"
 #include "peer/prediction/prediction.hpp"
@@ -41,8 +42,9 @@ Json predicted_for(const std::filesystem::path& folder) {
 }
 
 Result<int> execute(const WatchCommand& command) {
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP})
-    std::signal(signal, [](int) { interrupted = 1; });
+  const auto interrupt = [](int) { interrupted = 1; };
+  for (const int signal : {SIGINT, SIGTERM}) std::signal(signal, interrupt);
+  if (!is_ignored(SIGHUP)) std::signal(SIGHUP, interrupt);
   RunViewOptions view;
   view.predicted = predicted_for(command.folder);
   RunPage page(std::move(view));

@@ -51,6 +51,20 @@ TEST_CASE("other threads reach the scheduler, and signals do") {
   CHECK(got == SIGTERM);
 }
 
+TEST_CASE("a hangup that the process was started to ignore is passed on only where it is wanted") {
+  ::signal(SIGHUP, SIG_IGN);
+  for (const bool wanted : {false, true}) {
+    RealScheduler scheduler;
+    std::vector<int> got;
+    scheduler.on_interrupt([&](int signal) { got.push_back(signal); }, wanted);
+    ::kill(::getpid(), SIGHUP);
+    ::kill(::getpid(), SIGTERM);
+    scheduler.run_until([&] { return !got.empty() && got.back() == SIGTERM; });
+    CHECK(got == (wanted ? std::vector{SIGHUP, SIGTERM} : std::vector{SIGTERM}));
+  }
+  ::signal(SIGHUP, SIG_DFL);
+}
+
 TEST_CASE("networks on threads of their own") {
   Folder folder;
   constexpr int kPeers = 4;

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/check.hpp"
+#include "base/signals.hpp"
 
 namespace gossamer::net {
 
@@ -87,12 +88,12 @@ void RealScheduler::post_external(Callback callback) {
   asio::post(io_->context, std::move(callback));
 }
 
-void RealScheduler::on_interrupt(std::function<void(int)> callback) {
+void RealScheduler::on_interrupt(std::function<void(int)> callback, bool ignored_hangup) {
   GOSSAMER_CHECK(!io_->interrupt, "the interrupt hook is taken");
   io_->interrupt = std::move(callback);
   io_->signals.add(SIGINT);
   io_->signals.add(SIGTERM);
-  io_->signals.add(SIGHUP);
+  if (ignored_hangup || !is_ignored(SIGHUP)) io_->signals.add(SIGHUP);
   io_->signals.add(SIGUSR1);
   io_->wait_for_signal();
 }

@@ -44,8 +44,9 @@ class RealScheduler final : public gossip::Scheduler {
   /// Calls `callback` on the scheduler's thread. Any thread, while the scheduler exists.
   void post_external(Callback callback);
   /// Calls `callback` with each SIGINT, SIGTERM, SIGHUP or SIGUSR1 that the process receives, until
-  /// the scheduler is destroyed, in place of the system's handling. May be called once.
-  void on_interrupt(std::function<void(int signal)> callback);
+  /// the scheduler is destroyed, in place of the system's handling. A SIGHUP that the process was
+  /// started to ignore (nohup) is passed on with `ignored_hangup` only. May be called once.
+  void on_interrupt(std::function<void(int signal)> callback, bool ignored_hangup = false);
 
   /// For the sockets of this folder.
   asio::io_context& context();

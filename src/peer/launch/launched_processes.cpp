@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "base/descriptor.hpp"
+#include "base/signals.hpp"
 
 extern char** environ;
 
@@ -116,12 +117,6 @@ Result<Process> start(const PlannedProcess& planned) {
   process.outputs[0].from = std::move(output.own);
   process.outputs[1].from = std::move(error.own);
   return process;
-}
-
-/// Whether what has started this process wants it to ignore the signal, as nohup does.
-bool is_ignored(int signal) {
-  struct sigaction action{};
-  return ::sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
 }
 
 class Processes {

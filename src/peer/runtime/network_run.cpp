@@ -164,16 +164,16 @@ Status NetworkRun::make_network() {
                                         watch_.page ? &watch_.page->view() : nullptr, shares,
                                         [this] { return host_->links_lost_elsewhere(); },
                                         request_.hosted, pairs_});
-  if (const std::string& members = setup_.config.net.members; !members.empty()) {
+  if (const std::string& path = setup_.config.net.members; !path.empty()) {
     const auto changed = [this](net::MemberList list) { network_->set_members(std::move(list)); };
-    GOSSAMER_TRY(members_watch_,
-                 MembersWatch::make(scheduler_, members, changed, request_.message));
+    GOSSAMER_TRY(members_watch_, MembersWatch::make(scheduler_, path, changed, request_.message));
   }
   if (request_.stop.stop_possible())
     on_stop_.emplace(request_.stop, [this] {
       scheduler_.post_external([this] { withdraw(stopped(request_.hosted, "program")); });
     });
-  else scheduler_.on_interrupt([this](int signal) { on_signal(signal); });
+  else
+    scheduler_.on_interrupt([this](int signal) { on_signal(signal); }, members_watch_ != nullptr);
   if (setup_.config.run.open)
     on_leave_.emplace(request_.leave,
                       [this] { scheduler_.post_external([this] { leave_for_good(); }); });
