@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <system_error>
@@ -15,9 +16,13 @@ namespace fs = std::filesystem;
 
 Result<TemporaryFolder> TemporaryFolder::make() {
   std::error_code error;
-  fs::path folder = fs::temp_directory_path(error);
+  const char* named = std::getenv("TMPDIR");
+  const bool is_empty = named != nullptr && *named == '\0';
+  fs::path folder = is_empty ? fs::path("/tmp") : fs::temp_directory_path(error);
   if (!error) folder = fs::absolute(folder, error);
-  if (error) return data_error(fmt::format("TMPDIR: {}", error.message()));
+  if (error)
+    return data_error(fmt::format("TMPDIR: '{}' is no folder for temporary files: {}",
+                                  named != nullptr ? named : "", error.message()));
   std::string path = (folder / "gossamer-XXXXXX").string();
   if (::mkdtemp(path.data()) == nullptr)
     return data_error(fmt::format("cannot make the folder {}: {}; TMPDIR may name another place",

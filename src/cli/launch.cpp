@@ -95,7 +95,7 @@ Result<int> execute(LaunchCommand command) {
   GOSSAMER_TRY(const std::vector<LaunchHost> hosts, read_hosts(command.hosts));
   // The processes read the file in --directory, which may be another one than this folder's.
   const fs::path there = fs::path(command.directory) / command.config.path;
-  std::error_code none;
+  std::error_code none;  // the file may be on other machines only
   ConfigOptions read = command.config;
   if (!read.path.empty() && fs::exists(there, none)) read.path = there.string();
   GOSSAMER_TRY(const Config config, read.load());
@@ -105,13 +105,9 @@ Result<int> execute(LaunchCommand command) {
   request.workers = config.model.split.workers();
   request.ssh = words_of(command.ssh);
   if (request.ssh.empty()) return invalid_error("--ssh: there is no program in it");
-  std::error_code error;
-  request.directory =
-      command.directory.empty() ? fs::current_path(error).string() : command.directory;
-  if (error) return data_error(fmt::format("the working folder: {}", error.message()));
-  request.program = command.program.empty() ? fs::read_symlink("/proc/self/exe", error).string()
-                                            : command.program;
-  if (error) return data_error(fmt::format("the path of this program: {}", error.message()));
+  request.directory = command.directory.empty() ? fs::current_path().string() : command.directory;
+  request.program =
+      command.program.empty() ? fs::read_symlink("/proc/self/exe").string() : command.program;
   std::optional<TemporaryFolder> meeting;  // in which the processes of this machine meet
   const net::NetOptions& given = config.net;
   if (given.peers.empty() && given.rendezvous.empty() && given.seeds.empty()) {
@@ -132,6 +128,10 @@ Result<int> execute(LaunchCommand command) {
       // Where the list of members, if it is here too, has the addresses, the processes use those.
       if (fs::exists(options.members, none)) GOSSAMER_TRY_STATUS(add_addresses(options));
       if (options.peers.empty()) request.port = command.port;
+      if (!options.listen.empty()) {
+        GOSSAMER_TRY(const net::Address listen, net::parse_address(options.listen));
+        request.listen = listen.host;
+      }
     }
   }
   request.arguments = command.arguments();
@@ -169,8 +169,8 @@ void add_launch(CLI::App& app, int& exit_code) {
   launch
       ->add_option("--port", command->port,
                    "the first process of a machine listens on this port, the next one on the "
-                   "next (a worker of a cut model on two), unless net.peers, net.rendezvous or "
-                   "net.seeds is set")
+                   "next (a worker of a cut model on two), on every interface or on the host of "
+                   "net.listen, unless net.peers, net.rendezvous or net.seeds is set")
       ->capture_default_str()
       ->check(CLI::Range(1, 65535));
   launch->add_option("--directory", command->directory,

@@ -37,6 +37,14 @@ std::vector<std::string_view> words_of(std::string_view line) {
   return words;
 }
 
+/// A name or a number, an IPv6 number with brackets or without; empty if it is neither.
+std::string address_in(std::string_view text) {
+  if (text.size() > 2 && text.front() == '[' && text.back() == ']')
+    text = text.substr(1, text.size() - 2);
+  const std::string address(text);
+  return is_name(text) || net::is_numeric(address) ? address : "";
+}
+
 /// One line that is not empty. `where` names it.
 Result<LaunchHost> read_host(const std::vector<std::string_view>& words, const std::string& where) {
   const std::size_t at = words.front().find('@');
@@ -44,7 +52,8 @@ Result<LaunchHost> read_host(const std::vector<std::string_view>& words, const s
       at == std::string_view::npos ? words.front() : words.front().substr(at + 1);
   if (!is_name(name) || (at != std::string_view::npos && !is_name(words.front().substr(0, at))))
     return invalid_error(
-        fmt::format("{}: '{}' is no host; write [user@]name, then slots=N for several processes",
+        fmt::format("{}: '{}' is no host; write [user@]name, then slots=N for several processes, "
+                    "and address=NUMBER for the address that the peers call",
                     where, words.front()));
   LaunchHost host;
   host.login = words.front();
@@ -62,8 +71,8 @@ Result<LaunchHost> read_host(const std::vector<std::string_view>& words, const s
           host.slots > kMaxSlots)
         return invalid_error(
             fmt::format("{}: '{}' is not slots=1 to slots={}", where, word, kMaxSlots));
-    } else if (key == "address" && is_name(value)) {
-      host.address = value;
+    } else if (key == "address" && !address_in(value).empty()) {
+      host.address = address_in(value);
     } else {
       return invalid_error(fmt::format(
           "{}: '{}' is neither slots=N nor address=NAME; put each host on a line of its own", where,
@@ -80,6 +89,8 @@ bool LaunchHost::is_loopback() const { return net::is_loopback({address, 0}); }
 Result<std::vector<LaunchHost>> parse_hosts(std::string_view text, const std::string& origin) {
   std::vector<LaunchHost> hosts;
   int number = 0;
+  constexpr std::string_view kMark = "\xEF\xBB\xBF";  // some editors begin a file of UTF-8 with it
+  if (text.starts_with(kMark)) text.remove_prefix(kMark.size());
   for (std::size_t begin = 0; begin < text.size(); ++number) {
     const std::size_t end = std::min(text.find('\n', begin), text.size());
     const auto words = words_of(text.substr(begin, end - begin));

@@ -29,10 +29,10 @@ struct LaunchHost {
   bool operator==(const LaunchHost&) const = default;
 };
 
-/// Hosts in the order of the file; a host may come again. Errors (invalid) name the line: a name
-/// with other characters than letters, digits and . - _ or with a leading '-', which ssh would take
-/// for an option; an unknown or repeated word; no host; an address of this machine alone beside
-/// others, which do not reach it. `origin` names the file.
+/// Hosts in the order of the file; a host may come again. An address may be an IPv6 number. Errors
+/// (invalid) name the line: a name with other characters than letters, digits and . - _ or with a
+/// leading '-', which ssh would take for an option; an unknown or repeated word; no host; an
+/// address of this machine alone beside others, which do not reach it. `origin` names the file.
 Result<std::vector<LaunchHost>> parse_hosts(std::string_view text, const std::string& origin);
 /// The same of a file. Errors (data): it cannot be read, or is larger than 1 MiB.
 Result<std::vector<LaunchHost>> read_hosts(const std::filesystem::path& path);

@@ -83,6 +83,11 @@ std::string script_of(const LaunchRequest& request, const std::vector<std::strin
       shell_quoted(request.directory), fmt::join(variables, " "), joined(command));
 }
 
+std::string listening_host(const LaunchRequest& request, const LaunchHost& host) {
+  if (!request.listen.empty()) return request.listen;
+  return host.address.find(':') == std::string::npos ? "0.0.0.0" : "::";
+}
+
 }  // namespace
 
 std::string shell_quoted(const std::string& word) {
@@ -121,8 +126,10 @@ Result<std::vector<PlannedProcess>> plan_launch(const LaunchRequest& request) {
     command.insert(command.end(), request.arguments.begin(), request.arguments.end());
     if (r > 0 || request.quiet) command.emplace_back("--quiet");
     if (request.port > 0)
-      for (const std::string& set : {fmt::format("net.peers={}", fmt::join(addresses, ",")),
-                                     fmt::format("net.listen=0.0.0.0:{}", port_of(slot))})
+      for (const std::string& set :
+           {fmt::format("net.peers={}", fmt::join(addresses, ",")),
+            "net.listen=" + net::to_string({listening_host(request, *slot.host),
+                                            static_cast<std::uint16_t>(port_of(slot))})})
         command.insert(command.end(), {"--set", set});
     const std::string script =
         script_of(request,

@@ -18,10 +18,11 @@ struct LaunchRequest {
   std::string program;                 ///< the path of gossamer on every machine
   std::vector<std::string> arguments;  ///< of the command `peer`, but --quiet
   bool quiet = false;                  ///< no progress; otherwise the first process prints it
-  /// Processes get addresses: slot s of a host listens on port + s, on every IPv4 interface, or, if
-  /// it is a worker, on port + 2s and the port after. 0: the configuration says how they find each
-  /// other.
+  /// Processes get addresses: slot s of a host listens on port + s, or, if it is a worker, on port
+  /// + 2s and the port after. 0: the configuration says how they find each other.
   int port = 0;
+  /// Where they listen on these ports; empty: on every interface, of IPv6 if the host's address is.
+  std::string listen;
 };
 
 struct PlannedProcess {

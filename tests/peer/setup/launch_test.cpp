@@ -43,16 +43,34 @@ TEST_CASE("a host file: names, slots, addresses and comments") {
                                           {"127_x", "127_x", 1}});
 }
 
+TEST_CASE("a host file: IPv6 addresses, and the mark with which some editors begin a file") {
+  const auto hosts = parse_hosts("\xEF\xBB\xBFnode1 address=[fd00::1]\nnode2 address=fd00::2", "");
+  REQUIRE(hosts.ok());
+  CHECK(*hosts == std::vector<LaunchHost>{{"node1", "fd00::1", 1}, {"node2", "fd00::2", 1}});
+  LaunchRequest request = request_for("n1 address=[fd00::1] slots=2\nn2\n", 3);
+  request.port = 7000;
+  const auto planned = plan_launch(request);
+  REQUIRE(planned.ok());
+  CHECK(has((*planned)[1].command[4], "net.peers=[fd00::1]:7000,[fd00::1]:7001,n2:7000"));
+  CHECK(has((*planned)[1].command[4], "net.listen=[::]:7001"));
+  CHECK(has((*planned)[2].command[4], "net.listen=0.0.0.0:7000"));
+  request.listen = "192.168.7.1";
+  CHECK(has(plan_launch(request).value()[1].command[4], "net.listen=192.168.7.1:7001"));
+}
+
 TEST_CASE("a host file whose lines would be options, or commands, is refused") {
   CHECK(refusal_of("-oProxyCommand=reboot") ==
         "hosts.txt:1: '-oProxyCommand=reboot' is no host; write [user@]name, then slots=N for "
-        "several processes");
+        "several processes, and address=NUMBER for the address that the peers call");
   for (const char* name : {"@", "a@", "@a", "a@b@c", "::1", "[::1]", "node1:22", "a;reboot",
                            "$(reboot)", "a'b", "`id`", "a|b", "a\\b", "a\x01", "ä"}) {
     CAPTURE(name);
     CHECK(has(refusal_of(std::string("node1\n") + name), "hosts.txt:2: '"));
   }
-  CHECK(has(refusal_of("node1 address=-oX"), "neither slots=N nor address=NAME"));
+  for (const char* address :
+       {"-oX", "[-oX]", "[]", "[::1", "::1]", ":", "1:2", "a;b", "[::1]:7000"})
+    CHECK(has(refusal_of(std::string("node1 address=") + address),
+              "neither slots=N nor address=NAME"));
   CHECK(has(refusal_of("node1 node2"), "hosts.txt:1: 'node2' is neither"));
   for (const char* slots : {"slots=", "slots=0", "slots=-1", "slots=2x", "slots=65536",
                             "slots=99999999999999999999", "slots=1.5"}) {
