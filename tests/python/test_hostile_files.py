@@ -112,7 +112,7 @@ def test_json_nested_deeply_or_too_wide(gossamer: Path, tmp_path: Path) -> None:
             assert str(log) in refused(gossamer, *command, logs)
         tensors.write_bytes(struct.pack("<Q", len(text)) + text)
         assert str(tensors) in refused(
-            gossamer, "average", tensors, tensors, "--output", tmp_path / "mean"
+            gossamer, "average", tensors, "--output", tmp_path / "mean"
         )
 
 
@@ -123,15 +123,15 @@ def test_average_of_many_tensors_takes_time_in_proportion(gossamer: Path, tmp_pa
     }
     text = json.dumps(header).encode()
     files = []
-    for name, last in (("a", b""), ("b", b"\0\0\0\0")):
+    for name, last in (("a", b""), ("b", b""), ("c", b"\0\0\0\0")):
         path = tmp_path / name
         path.write_bytes(struct.pack("<Q", len(text)) + text + bytes(400_000) + last)
         files.append(path)
     assert "do not fill the file" in refused(
-        gossamer, "average", *files, "--output", tmp_path / "m"
+        gossamer, "average", *files[1:], "--output", tmp_path / "m"
     )
     done = subprocess.run(
-        [gossamer, "average", files[0], files[0], "--output", tmp_path / "m"],
+        [gossamer, "average", *files[:2], "--output", tmp_path / "m"],
         preexec_fn=limit_time,
         capture_output=True,
         text=True,
@@ -167,7 +167,7 @@ def test_files_of_many_gigabytes(gossamer: Path, tmp_path: Path) -> None:
     big = sparse(tmp_path / "big")
     assert str(big) in refused(gossamer, "run", big)
     assert str(big) in run_with(gossamer, tmp_path, "topology.kind=file", f"topology.path={big}")
-    assert str(big) in refused(gossamer, "average", big, big, "--output", tmp_path / "mean")
+    assert str(big) in refused(gossamer, "average", big, "--output", tmp_path / "mean")
     photographs = tmp_path / "data_batch_1.bin"
     for size in (100 << 30, 3073 << 25):  # neither is read before a record says what it is
         sparse(photographs, b"\x0b", size)
@@ -242,7 +242,7 @@ def test_pipes_do_not_block(gossamer: Path, tmp_path: Path) -> None:
         run_with(gossamer, tmp_path, "data.kind=csv", f"data.path={pipe}"),
         run_with(gossamer, tmp_path, "data.kind=idx", f"data.path={pipe}", "data.labels=x"),
         run_with(gossamer, tmp_path, f"sim.latency_file={pipe}"),
-        refused(gossamer, "average", pipe, pipe, "--output", tmp_path / "mean"),
+        refused(gossamer, "average", pipe, "--output", tmp_path / "mean"),
     ):
         assert re.search(message, refusal), refusal
 

@@ -127,9 +127,25 @@ Result<std::vector<float>> mean_of(const std::vector<Model>& models, const std::
   return values;
 }
 
+/// Each file counts once, and remains as it is.
+Status check_paths(const std::vector<fs::path>& paths, const fs::path& output) {
+  std::error_code ignored;
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    if (fs::equivalent(paths[i], output, ignored))
+      return invalid_error(fmt::format(
+          "{} is one of the files to average: give the mean another name", output.string()));
+    for (std::size_t k = 0; k < i; ++k)
+      if (fs::equivalent(paths[i], paths[k], ignored))
+        return invalid_error(
+            fmt::format("{} is given twice, and its models would count twice", paths[i].string()));
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<Averaged> average(const std::vector<fs::path>& paths, const fs::path& output) {
+  GOSSAMER_TRY_STATUS(check_paths(paths, output));
   std::vector<SafetensorsFile> files;
   for (const fs::path& path : paths) {
     GOSSAMER_TRY(SafetensorsFile file, SafetensorsFile::open(path));

@@ -21,7 +21,8 @@ struct Averaged {
 /// model per peer, in tensors "peer3.<name>"; the mean contains the peers' parameters as "<name>",
 /// and leaves out servers and the other state of a checkpoint. Any other file is one model. Errors
 /// (data) name the file and the tensor: it is missing or has another shape, or some files contain
-/// peers and others do not.
+/// peers and others do not. Errors (invalid): the output is one of the files, or a file is given
+/// twice.
 Result<Averaged> average(const std::vector<std::filesystem::path>& files,
                          const std::filesystem::path& output);
 
