@@ -44,10 +44,16 @@ void add_collect(CLI::App& app, int& exit_code) {
       if (written.ok()) fmt::print("{}\n", written->string());
       return;
     }
-    auto summary = collect(*folder, *overrides, *survivors);
-    exit_code = summary.ok() ? 0 : print_error(summary.error());
-    if (summary.ok())
-      fmt::print("{}", *json ? text_of(*summary, 2) + "\n" : summary_text(*summary));
+    const auto summary = collect(*folder, *overrides, *survivors);
+    if (!summary.ok()) {
+      exit_code = print_error(summary.error());
+      return;
+    }
+    const std::string text = text_of(*summary, 2) + "\n";
+    fmt::print("{}", *json ? text : summary_text(*summary));
+    // The results are printed also where the folder is another user's.
+    const Status written = write_file(std::filesystem::path(*folder) / "summary.json", text);
+    exit_code = written.ok() ? 0 : print_error(written.error());
   });
 }
 

@@ -44,7 +44,8 @@ struct ConfigOptions {
 };
 
 /// From now on the first SIGINT, SIGTERM or SIGHUP does not end the process; another one of the
-/// same kind does. A SIGHUP that the process was started to ignore (nohup) stays ignored. Returns a function that says whether one has come.
+/// same kind does. A SIGHUP that the process was started to ignore (nohup) stays ignored. Returns a
+/// function that says whether one has come.
 std::function<bool()> catch_interrupts();
 
 /// Checks that the text of an option is an integer that is not negative, and below 2^64.

@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstring>
 #include <exception>
+#include <filesystem>
 #include <iostream>
 #include <new>
 #include <string>
@@ -84,6 +85,13 @@ int execute(CLI::App& app, int argc, char** argv, const int& exit_code) {
       return print_error(invalid_error(explain(app, error, argc, argv)));
     }
     return exit_code;
+  } catch (const std::filesystem::filesystem_error& error) {
+    std::error_code lost;
+    const std::filesystem::path folder = std::filesystem::current_path(lost);
+    return print_error(
+        {ErrorKind::data,
+         fmt::format("{}: {}", folder.empty() ? "the working folder" : error.path1().string(),
+                     error.code().message())});
   } catch (const std::bad_alloc&) {
     return print_error(
         {ErrorKind::invalid,

@@ -4,8 +4,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <fstream>
 #include <string_view>
+#include <system_error>
 
 #include "base/input_file.hpp"
 #include "net/wire/hello.hpp"
@@ -49,15 +51,19 @@ Status Rendezvous::announce(const std::vector<int>& peers, const Address& addres
     fs::path part = whole;
     part += fmt::format(".{}.part", ::getpid());
     {
+      errno = EIO;  // where the stream does not know why
       std::ofstream out(part);
       out << to_string(address) << '\n' << run_id_ << '\n' << settings_;
       out.close();
-      if (!out) error = std::make_error_code(std::errc::io_error);
+      if (!out) error = {errno, std::generic_category()};
     }
     if (!error) fs::rename(part, whole, error);
-    if (error)
+    if (error) {
+      std::error_code ignored;
+      fs::remove(part, ignored);
       return data_error(
           fmt::format("net.rendezvous: cannot write {}: {}", whole.string(), error.message()));
+    }
     announced_.push_back(peer);
   }
   return {};

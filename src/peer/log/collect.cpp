@@ -272,9 +272,7 @@ Result<Json> collect(const fs::path& folder, const std::vector<Override>& overri
         "{}: all peers whose files are here are hostile (attack.peers), and a summary is about the "
         "others; copy their run folders here",
         folder.string()));
-  Json summary = make_summary(setup, totals, views);
-  GOSSAMER_TRY_STATUS(write_file(folder / "summary.json", text_of(summary, 2) + "\n"));
-  return summary;
+  return make_summary(setup, totals, views);
 }
 
 }  // namespace gossamer::peer

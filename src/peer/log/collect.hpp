@@ -9,7 +9,7 @@
 
 namespace gossamer::peer {
 
-/// Computes the summary of the run in `folder` and writes its summary.json. `overrides` set where
+/// Computes the summary of the run in `folder`. `overrides` set where
 /// this machine has files that the run's machines had elsewhere (data.path); an override that would
 /// change the run is an error (invalid). With `survivors`, peers whose files are missing or have no
 /// end are left out and listed in `lost_peers`. Errors (data) name the peers whose files are
