@@ -224,6 +224,14 @@ Status validate(const NetOptions& options, int peers, const std::vector<int>& ho
           "net.peers[{}]: port 0 cannot be called; give a port, or use net.rendezvous", i));
     addresses.push_back(*address);
   }
+  for (std::size_t i = 0; i < addresses.size() && !hosted.empty(); ++i)
+    if (const int own = hosted.front(), other = static_cast<int>(i);
+        addresses[i] == addresses[static_cast<std::size_t>(own)] &&
+        std::ranges::find(hosted, other) == hosted.end())
+      return invalid_error(fmt::format(
+          "net.peers: peers {} and {} have one address, {}, and this process hosts peer {} only; "
+          "give each process an address, or this one both ids",
+          own, other, options.peers[i], own));
   if (!addresses.empty() && options.listen.empty())
     for (int peer : hosted)
       if (addresses[static_cast<std::size_t>(peer)] !=

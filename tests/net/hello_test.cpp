@@ -80,6 +80,11 @@ TEST_CASE("options that cannot work say why") {
   CHECK(refusal(options, 2, {0, 1}) ==
         "net.peers: peers 0 and 1 are in one process but have two addresses; give them one, or set "
         "net.listen");
+  options.peers = {"127.0.0.1:1", "127.0.0.1:1"};
+  CHECK(refusal(options, 2, {0, 1}) == "");
+  CHECK(refusal(options, 2, {1}) ==
+        "net.peers: peers 1 and 0 have one address, 127.0.0.1:1, and this process hosts peer 1 "
+        "only; give each process an address, or this one both ids");
   options.peers = {"10.0.0.7:1", "10.0.0.8:2"};
   const std::string exposed =
       "10.0.0.7:1 can be reached from other machines, and without keys links are neither encrypted "

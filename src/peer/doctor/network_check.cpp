@@ -4,8 +4,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <sys/timex.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <functional>
 #include <iterator>
@@ -261,10 +264,18 @@ class NetworkCheck {
     const std::string& folder = config_.net.rendezvous;
     if (folder.empty()) return;
     std::error_code error;
-    if (!std::filesystem::is_directory(folder, error))
+    if (!std::filesystem::exists(folder, error))
       return add(
           State::note, "rendezvous",
           fmt::format("there is no folder {} yet; every machine must see the same one", folder));
+    if (!std::filesystem::is_directory(folder, error))
+      return add(State::problem, "rendezvous", folder + " is a file, and has to be a folder",
+                 ErrorKind::data);
+    if (::access(folder.c_str(), R_OK | W_OK | X_OK) != 0)
+      return add(
+          State::problem, "rendezvous",
+          fmt::format("{}: {}; the process writes its address there", folder, std::strerror(errno)),
+          ErrorKind::data);
     add(State::ok, "rendezvous",
         folder + " is a folder; addresses appear in it as processes start");
     const net::Rendezvous place(folder, config_.run_id(), config_.shared_settings());

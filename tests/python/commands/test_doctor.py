@@ -258,15 +258,19 @@ def test_processes_are_found_in_the_rendezvous_folder(site: Site) -> None:
     folder = site.folder / "meet"
     sets = ["--set", f"net.rendezvous={folder}", "--set", "run.peers=3", "--set", "local.threads=1"]
 
-    def examined() -> dict[str, tuple[str, str]]:
+    def examined(code: int = 0) -> dict[str, tuple[str, str]]:
         done = subprocess.run(
             [site.program, "doctor", *sets, "--id", "0", "--json"],
             capture_output=True, text=True, check=False, timeout=DEADLINE,
         )  # fmt: skip
-        assert done.returncode == 0, done.stdout
+        assert done.returncode == code, done.stdout
         report = json.loads(done.stdout)["network"]
         return {each["subject"]: (each["state"], each["text"]) for each in report}
 
+    folder.touch()
+    is_file = f"{folder} is a file, and has to be a folder"
+    assert examined(3)["rendezvous"] == ("problem", is_file)
+    folder.unlink()
     assert examined()["rendezvous"][0] == "note"
     out = ["--out", str(site.folder / "out"), "--quiet"]
     with contextlib.ExitStack() as stack:
