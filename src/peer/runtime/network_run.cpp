@@ -28,6 +28,7 @@ Status run_networked(const Setup& setup, const NetworkRunRequest& request) {
   GOSSAMER_TRY(Startup startup,
                Startup::prepare(setup, {request.hosted, request.folder, request.resume,
                                         Host::Clock::real_time, request.message, request.offered}));
+  if (startup.is_needless()) return startup.discard();
   LinkTraffic traffic;
   GOSSAMER_TRY(const auto page, open_page(setup, startup.recorder(), request.hosted,
                                           shares_figures(setup), traffic, request.message));
@@ -309,8 +310,7 @@ Status NetworkRun::finish(bool began) {
   Recorder& recorder = startup_.recorder();
   if (!began || was_never_whole()) {
     recorder.discard();
-    const Error& why = *host_->error();
-    return why.kind == ErrorKind::join_timeout ? startup_.nobody_came(why) : Status(why);
+    return startup_.nobody_came(*host_->error());
   }
   std::optional<HostView> rows;
   try {

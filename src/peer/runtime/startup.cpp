@@ -60,6 +60,7 @@ void Startup::look_for_finished() {
 }
 
 Status Startup::nobody_came(const Error& missing) const {
+  if (missing.kind != ErrorKind::join_timeout) return missing;
   switch (finished_) {
     case Finished::nothing: return missing;
     case Finished::own: return {};

@@ -51,7 +51,17 @@ class Startup {
     by_others     ///< all others have: they come back only if they are started again too
   };
   Finished finished() const { return finished_; }
-  /// Nobody came: what that means, where something was finished. `missing`: the error otherwise.
+  /// The process had finished, and has no state with which it could help another one.
+  bool is_needless() const {
+    return finished_ == Finished::own && states_.empty() && setup_->config.checkpoint.every == 0;
+  }
+  /// Leaves the files as they were.
+  Status discard() {
+    recorder_->discard();
+    return {};
+  }
+  /// Ends a run that did not begin. `missing`: why. If no process came (join_timeout), that is no
+  /// error of a process that had finished.
   Status nobody_came(const Error& missing) const;
   Recorder& recorder() { return *recorder_; }
   /// Null if the run makes no checkpoints.

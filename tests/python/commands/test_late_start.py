@@ -37,6 +37,21 @@ def test_a_process_that_has_finished_has_nothing_to_do(finished: Network) -> Non
     assert files(finished.out) == before
 
 
+def test_all_processes_that_have_finished_without_checkpoints_end_again(
+    network: NetworkFactory,
+) -> None:
+    net = network(3, "run.rounds=4")
+    for peer in range(3):
+        net.start(str(peer))
+    assert net.wait() == [0, 0, 0]
+    net.processes.clear()
+    before = files(net.out)
+    for peer in range(3):
+        net.start(str(peer), resume="auto")
+    assert net.wait() == [0, 0, 0], [process.stderr for process in net.processes]
+    assert files(net.out) == before
+
+
 def test_a_process_that_left_rounds_out_says_so_again(finished: Network) -> None:
     end_with(finished, 1, "lost_peer")
     before = files(finished.out)
