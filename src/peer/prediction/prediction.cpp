@@ -332,7 +332,7 @@ std::string prediction_text(const Setup& setup, const Prediction& prediction, st
       fmt::format("{} of {} peers, {}, {} parameters each, {} rounds\n", config.algorithm.kind,
                   config.run.peers, config.topology.kind, setup.parameters, config.run.rounds);
   const auto line = [&text](std::string_view name, const std::string& value) {
-    text += fmt::format("  {:<28}{}\n", name, value);
+    text += fmt::format("  {:<30}{}\n", name, value);
   };
   const auto rounds = [](const std::optional<gossip::Round>& count, const char* none) {
     return count ? fmt::format("after {} round{}", *count, *count == 1 ? "" : "s") : none;
