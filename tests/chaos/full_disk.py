@@ -108,7 +108,6 @@ def main() -> int:
                         str(trial.net.program),
                         "average",
                         checkpoint,
-                        checkpoint,
                         "-o",
                         str(trial.folder / "mean.safetensors"),
                     ],
