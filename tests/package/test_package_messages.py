@@ -50,8 +50,13 @@ def test_a_folder_with_a_run_is_refused_in_terms_of_python(
     assert refused.value.exit_code == 3
     text = str(refused.value)
     assert 'resume it with resume="auto", choose another folder with out=…, or remove it' in text
-    with pytest.raises(gossamer.Error, match="the log of a finished run.*folder with out=…, or"):
+    if start is as_peer:  # whose others may need it no more
         start(config, out, resume="auto")
+    else:
+        with pytest.raises(
+            gossamer.Error, match="the log of a finished run.*folder with out=…, or"
+        ):
+            start(config, out, resume="auto")
     with pytest.raises(gossamer.Error, match='^resume=".*none here": there is no such folder'):
         start(config, tmp_path / "new", resume=str(tmp_path / "none here"))
 
