@@ -111,9 +111,7 @@ def test_json_nested_deeply_or_too_wide(gossamer: Path, tmp_path: Path) -> None:
         for command in (["collect"], ["gap"], ["export", "--csv"]):
             assert str(log) in refused(gossamer, *command, logs)
         tensors.write_bytes(struct.pack("<Q", len(text)) + text)
-        assert str(tensors) in refused(
-            gossamer, "average", tensors, "--output", tmp_path / "mean"
-        )
+        assert str(tensors) in refused(gossamer, "average", tensors, "--output", tmp_path / "mean")
 
 
 def test_average_of_many_tensors_takes_time_in_proportion(gossamer: Path, tmp_path: Path) -> None:
