@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Applies each patch of tests/bugs to a copy of the tree; the simulator must find the bug.
+"""Applies each patch of tests/bugs to a copy of the tree; the bug must be found.
 
     tests/planted_bugs.py --work FOLDER [NAME …]
 
-The first bug needs a whole build and each further one a few files, so ./test.sh does not run this.
+The simulator has to find the bugs of the protocol, and tests on the emulated GPU those of
+tests/bugs/cuda. A NAME is that of a bug, or "cuda" for all of these. The first bug needs a whole
+build and each further one a few files, so ./test.sh does not run this.
 With CMAKE_CXX_COMPILER_LAUNCHER=ccache in the environment, the build uses ccache.
-Exit code 1: the simulator did not find a bug, or found a violation in the tree without bugs.
+Exit code 1: a bug was not found, or something was found in the tree without bugs.
 """
 
 import argparse
@@ -18,6 +20,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 STEP = 50  # seeds of one run of the simulator
+CUDA_TESTS = ("test_cuda_emulation", "test_cuda")  # the quicker one first
 
 
 def run(*command: object, **options: object) -> subprocess.CompletedProcess[str]:
@@ -30,11 +33,14 @@ def run(*command: object, **options: object) -> subprocess.CompletedProcess[str]
     )
 
 
-def build(work: Path) -> Path:
-    built = run("cmake", "--build", work / "build", "--target", "gossamer_simulator_program", "-j2")
+def build(work: Path, target: str) -> None:
+    built = run("cmake", "--build", work / "build", "--target", target, "-j2")
     if built.returncode != 0:
         sys.exit(f"the build failed:\n{built.stdout[-3000:]}{built.stderr[-3000:]}")
-    return work / "build" / "bin" / "gossamer-simulator"
+
+
+def is_cuda(patch: Path) -> bool:
+    return "cuda" in patch.relative_to(ROOT / "tests" / "bugs").parts
 
 
 def synchronise(tree: Path) -> None:
@@ -56,8 +62,25 @@ def synchronise(tree: Path) -> None:
         shutil.copy(ROOT / name, copy)
 
 
-def first_violation(program: Path, seeds: int, seconds: float) -> str | None:
+def failing_test(work: Path, seconds: float) -> str | None:
+    """The first failing test on the emulated GPU; None if there is none."""
+    for name in CUDA_TESTS:
+        build(work, name)
+        try:
+            done = run(work / "build" / "bin" / name, timeout=seconds)
+        except subprocess.TimeoutExpired:
+            return f"{name}: not finished after {seconds:g} s"
+        if done.returncode != 0:
+            cases = [line for line in done.stdout.splitlines() if line.startswith("TEST CASE:")]
+            case = " ".join(cases[0].split()[2:]) if cases else f"ended with {done.returncode}"
+            return f"{name}: {case}"
+    return None
+
+
+def first_violation(work: Path, seeds: int, seconds: float) -> str | None:
     """The first failing seed and its violation; None if there is none."""
+    build(work, "gossamer_simulator_program")
+    program = work / "build" / "bin" / "gossamer-simulator"
     for first in range(0, seeds, STEP):
         span = f"{first}..{min(first + STEP, seeds) - 1}"
         try:
@@ -93,7 +116,9 @@ def main() -> int:
     )
     options = parser.parse_args()
     patches = sorted((ROOT / "tests" / "bugs").rglob("*.patch"), key=lambda path: path.name)
-    if unknown := set(options.names) - {patch.stem for patch in patches}:
+    if "cuda" in options.names:
+        options.names += [patch.stem for patch in patches if is_cuda(patch)]
+    if unknown := set(options.names) - {patch.stem for patch in patches} - {"cuda"}:
         parser.error(f"there is no bug {', '.join(sorted(unknown))}")
     tree = options.work / "tree"
     options.work.mkdir(parents=True, exist_ok=True)
@@ -110,25 +135,28 @@ def main() -> int:
         "Ninja",
         "-DCMAKE_BUILD_TYPE=Release",
         "-DGOSSAMER_CUDA=OFF",
-        "-DBUILD_TESTING=OFF",
+        "-DGOSSAMER_PYTHON=OFF",
         f"-DCMAKE_CXX_COMPILER_LAUNCHER={launcher}",
         f"-DGOSSAMER_PRECOMPILE={'OFF' if launcher else 'ON'}",
     )
+    chosen = [patch for patch in patches if not options.names or patch.stem in options.names]
     missed = 0
-    for patch in [None, *(p for p in patches if not options.names or p.stem in options.names)]:
-        name = patch.stem if patch else "(none)"
-        if patch and run("patch", "-sp1", "-i", patch, cwd=tree).returncode != 0:
-            sys.exit(f"{name}: the patch does not apply")
-        violation = first_violation(build(options.work), options.seeds, options.seconds)
-        if patch and run("patch", "-sRp1", "-i", patch, cwd=tree).returncode != 0:
-            sys.exit(f"{name}: the patch cannot be reverted")
-        wrong = (violation is None) == (patch is not None)
-        missed += wrong
-        print(
-            f"{'WRONG' if wrong else 'ok':5}  {name:52}  "
-            f"{violation or f'no violation in {options.seeds} seeds'}",
-            flush=True,
-        )
+    for on_gpu in (False, True):
+        planted = [patch for patch in chosen if is_cuda(patch) == on_gpu]
+        for patch in [None, *planted] if planted else []:
+            name = patch.stem if patch else "(none)"
+            if patch and run("patch", "-sp1", "-i", patch, cwd=tree).returncode != 0:
+                sys.exit(f"{name}: the patch does not apply")
+            if on_gpu:
+                found = failing_test(options.work, options.seconds)
+            else:
+                found = first_violation(options.work, options.seeds, options.seconds)
+            if patch and run("patch", "-sRp1", "-i", patch, cwd=tree).returncode != 0:
+                sys.exit(f"{name}: the patch cannot be reverted")
+            wrong = (found is None) == (patch is not None)
+            missed += wrong
+            nothing = "no failing test" if on_gpu else f"no violation in {options.seeds} seeds"
+            print(f"{'WRONG' if wrong else 'ok':5}  {name:52}  {found or nothing}", flush=True)
     return 1 if missed else 0
 
 

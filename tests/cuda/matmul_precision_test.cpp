@@ -44,6 +44,7 @@ TEST_CASE("GPU: rounded factors of products cost what their bits are worth") {
   };
   for (const std::size_t peers : {std::size_t{1}, std::size_t{3}}) {
     const Outcome exact = gradients_on(cpu, peers);
+    std::vector<double> finer(peers);  // errors of the precision before
     for (const Kind& kind : {Kind{MatmulPrecision::float32, 0, 1e-5, " GiB"},
                              {MatmulPrecision::tf32, 2e-5, 1e-3, ", matrix products in tf32"},
                              {MatmulPrecision::bf16, 5e-4, 1e-2, ", matrix products in bf16"}}) {
@@ -57,6 +58,8 @@ TEST_CASE("GPU: rounded factors of products cost what their bits are worth") {
         const double error = relative_error(rounded.gradients[p], exact.gradients[p]);
         CHECK(error >= kind.least);
         CHECK(error <= kind.most);
+        CHECK(error > 4 * finer[p]);  // tf32 has three bits more than bf16
+        finer[p] = error;
       }
     }
   }
