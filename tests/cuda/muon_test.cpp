@@ -61,3 +61,19 @@ TEST_CASE_TEMPLATE("GPU: Muon's steps with matrices of any shape", Real, float, 
   }
   gpu_device->update({.kind = UpdateRule::Kind::muon}, std::span<const UpdateJob<Real>>());
 }
+
+// The scratch memory of this step has a power of two of values, and one more for the norm.
+TEST_CASE("GPU: Muon's step writes no further than its scratch memory") {
+  GOSSAMER_GPU(gpu_device);
+  constexpr std::size_t kLength = 64 * 64;
+  const Held<float> x(*gpu_device, normal<float>(kLength, 1)),
+      m(*gpu_device, std::vector<float>(kLength)), g(*gpu_device, normal<float>(kLength, 2));
+  const UpdateJob<float> job{.parameters = x.get(),
+                             .state = {m.get(), nullptr},
+                             .gradient = g.get(),
+                             .length = kLength,
+                             .rate = 0.1,
+                             .columns = 64};
+  gpu_device->update({.momentum = 0.9, .kind = UpdateRule::Kind::muon}, std::span(&job, 1));
+  for (const float value : x.values()) CHECK(std::isfinite(value));
+}

@@ -259,3 +259,32 @@ TEST_CASE_TEMPLATE("GPU: what a thread asks for is done in that order", Real, fl
   gpu_device->finish();
   CHECK(x.values() == std::vector<Real>(length, Real((1 << 21) - 1)));
 }
+
+TEST_CASE("GPU: an update of a row with its state or its gradient off alignment") {
+  GOSSAMER_GPU(gpu_device);
+  constexpr std::size_t kLength = 5000;  // a whole chunk of a block, and a part of one
+  for (const UpdateRule& rule :
+       {UpdateRule{.momentum = 0.9}, UpdateRule{.kind = UpdateRule::Kind::adam}}) {
+    std::vector<std::vector<float>> results;
+    for (int unaligned = -1; unaligned < 4; ++unaligned) {
+      const auto row = [&](int which, std::vector<float> values) {
+        for (float& value : values) value = which == 3 ? std::abs(value) : value;
+        return Held<float>(*gpu_device, values, which == unaligned ? 1 : 0);
+      };
+      const Held<float> x = row(0, normal<float>(kLength, 1)),
+                        g = row(1, normal<float>(kLength, 2)),
+                        first = row(2, normal<float>(kLength, 3)),
+                        second = row(3, normal<float>(kLength, 4));
+      const UpdateJob<float> job{.parameters = x.get(),
+                                 .state = {first.get(), second.get()},
+                                 .gradient = g.get(),
+                                 .length = kLength,
+                                 .rate = 0.1};
+      gpu_device->update(rule, std::span(&job, 1));
+      results.push_back(x.values());
+      for (const auto& state : {first.values(), second.values()})
+        results.back().insert(results.back().end(), state.begin(), state.end());
+      CHECK(same_bits(results.back(), results.front()));
+    }
+  }
+}
