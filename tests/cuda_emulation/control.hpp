@@ -29,6 +29,7 @@ struct Settings {
   int gpus = 1;             ///< at most kMostGpus
   bool peer_access = true;  ///< whether GPUs can get access to each other's memory
   std::size_t memory_per_gpu = std::size_t{1} << 30;  ///< bytes
+  int compute_major = 9;                              ///< of the GPUs' compute capability
   int driver_version = 13000;  ///< as CUDA counts: 1000 · major + 10 · minor; 0: no driver
   bool blas_installed = true;
   Order order = Order::ascending;

@@ -16,6 +16,7 @@ using namespace gossamer::emulation;
 struct cublasContext {
   int gpu = 0;
   cudaStream_t stream = nullptr;
+  bool has_workspace = false;  ///< otherwise cuBLAS allocates memory for a product
 };
 
 namespace {
@@ -102,6 +103,8 @@ cublasStatus_t ask(cublasHandle_t handle, const Shape<Real>& shape, int batch, O
   if (!shape.valid() || batch < 0) return CUBLAS_STATUS_INVALID_VALUE;
   const int gpu = engine().gpu_of(handle->stream);
   if (handle->gpu != current_gpu() || handle->gpu != gpu) return CUBLAS_STATUS_EXECUTION_FAILED;
+  if (!handle->has_workspace && engine().captures(handle->stream))
+    return CUBLAS_STATUS_NOT_SUPPORTED;
   const cudaError_t error = engine().ask(handle->stream, {.work = [shape, batch, operands, gpu] {
                                            engine().count(&Counts::products);
                                            const Arena::Open open(reach(gpu));
@@ -139,12 +142,14 @@ cublasStatus_t cublasGetVersion_v2(cublasHandle_t, int* version) {
 cublasStatus_t cublasSetStream_v2(cublasHandle_t handle, cudaStream_t stream) {
   if (!engine().knows(stream)) return CUBLAS_STATUS_INVALID_VALUE;
   handle->stream = stream;
+  handle->has_workspace = false;
   return CUBLAS_STATUS_SUCCESS;
 }
-cublasStatus_t cublasSetWorkspace_v2(cublasHandle_t, void* workspace, std::size_t bytes) {
+cublasStatus_t cublasSetWorkspace_v2(cublasHandle_t handle, void* workspace, std::size_t bytes) {
   constexpr std::size_t kAlignment = 256;  // cuBLAS's manual
   const bool good = bytes == 0 || (arena().holds(workspace, bytes) &&
                                    reinterpret_cast<std::uintptr_t>(workspace) % kAlignment == 0);
+  handle->has_workspace = good && bytes > 0;
   return good ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE;
 }
 

@@ -121,7 +121,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int gpu) {
   const int threads[] = {1024, 1024, 64}, grid[] = {0x7FFFFFFF, 65535, 65535};
   std::copy_n(threads, 3, properties->maxThreadsDim);
   std::copy_n(grid, 3, properties->maxGridSize);
-  properties->major = 9;
+  properties->major = engine().settings().compute_major;
   properties->multiProcessorCount = 4;
   properties->l2CacheSize = 1 << 20;
   properties->memoryBusWidth = 512;
