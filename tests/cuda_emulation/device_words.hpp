@@ -16,17 +16,29 @@
 #define __forceinline__ inline __attribute__((always_inline))
 #define __launch_bounds__(...)
 // One block at a time runs in the process, so its shared memory may be static.
-#define GOSSAMER_SHARED(Type, name, ...) \
-  static Type name __VA_ARGS__;          \
-  ::gossamer::emulation::begin_shared(&name, sizeof name)
+#define GOSSAMER_SHARED(Type, name, ...)                                       \
+  static struct {                                                              \
+    alignas(16) char front[::gossamer::emulation::kSharedGuard];               \
+    Type memory __VA_ARGS__;                                                   \
+    char back[::gossamer::emulation::kSharedGuard];                            \
+  } name##_guarded;                                                            \
+  ::gossamer::emulation::begin_shared(&name##_guarded, sizeof(name##_guarded), \
+                                      sizeof(name##_guarded.memory));          \
+  auto& name = name##_guarded.memory
 #define __isGlobal(at) ::gossamer::emulation::is_global(at)
 #define __builtin_assume(condition) ::gossamer::emulation::hold_to(condition, #condition)
 
 namespace gossamer::emulation {
 
-/// The first thread of a block that reaches a variable in shared memory fills it with NaN (−1 in
-/// integers): a GPU leaves there what an earlier block wrote.
-void begin_shared(void* variable, std::size_t bytes);
+/// The bytes of a guard in front of and behind each variable in shared memory: more than a row of
+/// the largest array.
+inline constexpr std::size_t kSharedGuard = 4096;
+
+/// The first thread of a block that reaches a variable of `bytes` bytes in shared memory fills it
+/// with NaN (−1 in integers): a GPU leaves there what an earlier block wrote. The program stops at
+/// the end of the block if something was written in front of the variable or past its end.
+/// `guarded`: variable and guards, `total` bytes.
+void begin_shared(void* guarded, std::size_t total, std::size_t bytes);
 
 /// Whether a kernel may access the address: memory of a GPU, or pinned memory of the host.
 bool is_global(const void* address);

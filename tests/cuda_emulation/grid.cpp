@@ -5,7 +5,6 @@
 #include "grid.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <memory>
 #include <numeric>
 #include <random>
@@ -26,7 +25,7 @@ class Block {
   void run(const std::function<void()>& kernel, const std::vector<unsigned>& threads,
            std::mt19937_64* shuffling);
   void wait();
-  void begin_shared(void* variable, std::size_t bytes);
+  void begin_shared(const Guarded& variable);
 
  private:
   struct Worker {
@@ -45,7 +44,7 @@ class Block {
   Worker* running_ = nullptr;
   std::vector<std::unique_ptr<Worker>> workers_;
   std::vector<Worker*> idle_, waiting_;
-  std::vector<void*> shared_;      ///< variables in shared memory that a thread has reached
+  std::vector<Guarded> shared_;    ///< variables in shared memory that a thread has reached
   std::vector<Worker*> released_;  ///< they waited at the barrier that all have reached
   std::size_t next_released_ = 0;
 };
@@ -85,10 +84,11 @@ void Block::wait() {
   threadIdx = worker->thread;
 }
 
-void Block::begin_shared(void* variable, std::size_t bytes) {
-  if (std::find(shared_.begin(), shared_.end(), variable) != shared_.end()) return;
+void Block::begin_shared(const Guarded& variable) {
+  for (const Guarded& known : shared_)
+    if (known.begin == variable.begin) return;
   shared_.push_back(variable);
-  std::memset(variable, kPoison, bytes);
+  variable.fill();
 }
 
 void Block::run(const std::function<void()>& kernel, const std::vector<unsigned>& threads,
@@ -113,6 +113,7 @@ void Block::run(const std::function<void()>& kernel, const std::vector<unsigned>
     next_released_ = 0;
     while (next_released_ < released_.size()) enter(released_[next_released_++]);
   }
+  for (const Guarded& variable : shared_) variable.check("a variable in shared memory");
 }
 
 Block& the_block() {
@@ -131,7 +132,9 @@ std::vector<unsigned> places(unsigned count, Order order, std::mt19937_64& rando
 
 }  // namespace
 
-void begin_shared(void* variable, std::size_t bytes) { the_block().begin_shared(variable, bytes); }
+void begin_shared(void* guarded, std::size_t total, std::size_t bytes) {
+  the_block().begin_shared({static_cast<char*>(guarded), kSharedGuard, bytes, total});
+}
 
 void run_grid(dim3 grid, dim3 block, const std::function<void()>& kernel, Order order,
               std::uint64_t seed) {

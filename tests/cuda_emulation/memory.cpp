@@ -34,6 +34,22 @@ bool all_poison(const char* memory, std::size_t bytes) {
 
 }  // namespace
 
+void Guarded::fill() const {
+  ASAN_UNPOISON_MEMORY_REGION(begin, total);
+  std::memset(begin, kPoison, total);
+  ASAN_POISON_MEMORY_REGION(begin, guard);
+  ASAN_POISON_MEMORY_REGION(begin + guard + bytes, total - guard - bytes);
+}
+
+void Guarded::check(const char* kind) const {
+  ASAN_UNPOISON_MEMORY_REGION(begin, total);
+  const bool front_is_whole = all_poison(begin, guard);
+  if (front_is_whole && all_poison(begin + guard + bytes, total - guard - bytes)) return;
+  std::fprintf(stderr, "emulated GPU: something was written %s %s of %zu bytes\n",
+               front_is_whole ? "past the end of" : "in front of", kind, bytes);
+  std::abort();
+}
+
 Arena& arena() {
   static Arena* const the_arena =
       new Arena;  // outlives every static object that may still free GPU memory
@@ -93,10 +109,7 @@ void* Arena::allocate(int gpu, std::size_t bytes, std::size_t limit) {
   range.blocks[place] = {bytes, total};
   range.used += bytes;
   char* block = range.base + place;
-  ASAN_UNPOISON_MEMORY_REGION(block, total);
-  std::memset(block, kPoison, total);
-  ASAN_POISON_MEMORY_REGION(block, kGuard);
-  ASAN_POISON_MEMORY_REGION(block + kGuard + bytes, total - kGuard - bytes);
+  Guarded{block, kGuard, bytes, total}.fill();
   return block + kGuard;
 }
 
@@ -110,13 +123,7 @@ bool Arena::release(void* memory) {
   if (found == range.blocks.end()) return false;
   const Block block = found->second;
   char* begin = range.base + place;
-  ASAN_UNPOISON_MEMORY_REGION(begin, block.total);
-  if (!all_poison(begin, kGuard) ||
-      !all_poison(begin + kGuard + block.bytes, block.total - kGuard - block.bytes)) {
-    std::fprintf(stderr, "emulated GPU: something was written %s a block of %zu bytes\n",
-                 all_poison(begin, kGuard) ? "past the end of" : "in front of", block.bytes);
-    std::abort();
-  }
+  Guarded{begin, kGuard, block.bytes, block.total}.check("a block");
   std::memset(begin, kPoison, block.total);
   ASAN_POISON_MEMORY_REGION(begin, block.total);
   range.used -= block.bytes;

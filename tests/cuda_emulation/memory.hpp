@@ -19,6 +19,18 @@ constexpr Gpus only(int gpu) { return Gpus{1} << gpu; }
 /// The bytes of memory that nothing has been written to: NaN in float and double, −1 in integers.
 inline constexpr int kPoison = 0xFF;
 
+/// Memory between two guards, `total` bytes at `begin`: a guard of `guard` bytes, `bytes` bytes of
+/// memory, and the rest, which is the second guard.
+struct Guarded {
+  char* begin = nullptr;
+  std::size_t guard = 0, bytes = 0, total = 0;
+
+  /// Fills memory and guards with poison.
+  void fill() const;
+  /// Stops the program if a guard was written. `kind`: of memory, for the message ("a block").
+  void check(const char* kind) const;
+};
+
 /// Thread: any.
 class Arena {
  public:

@@ -27,6 +27,11 @@ __global__ void find_shared(float* found, bool write_first) {
   counter = 2;
 }
 
+__global__ void write_shared(float* at, int place) {
+  GOSSAMER_SHARED(float, values, [2]);
+  values[place] = *at;
+}
+
 __global__ void add_one(float* value) { *gossamer::gpu::cuda::in_global(value) += 1; }
 
 cublasStatus_t multiply(cublasHandle_t handle, const float* a, const float* b, float* c, int n) {
@@ -44,6 +49,16 @@ TEST_CASE("emulation: a block finds NaN in shared memory, whatever an earlier bl
     CHECK(launch(&find_shared, 4, 2, nullptr, found.get(), write_first) == cudaSuccess);
     for (const float value : found.values()) CHECK(std::isnan(value) != write_first);
   }
+}
+
+TEST_CASE("emulation: a write beside a variable in shared memory stops the program") {
+  OnGpu<float> value(std::vector<float>{1});
+  const auto write_at = [&](int place) {
+    (void)launch(&write_shared, 1, 1, nullptr, value.get(), place);
+    (void)cudaDeviceSynchronize();
+  };
+  for (const int place : {-1000, -1, 2, 1000}) CHECK(dies([&] { write_at(place); }));
+  for (const int place : {0, 1}) CHECK_FALSE(dies([&] { write_at(place); }));
 }
 
 TEST_CASE(
