@@ -66,7 +66,10 @@ void RealScheduler::run_io_until(const std::function<bool()>& done) {
 bool RealScheduler::fire_timers(bool until_stop) {
   const gossip::Time due = now();
   bool any = false;
-  while (!(until_stop && stopped()) && fire_due(due)) any = true;
+  while (!(until_stop && stopped()) && next_timer() <= due) {
+    delays_.add(now() - next_timer());
+    any |= fire_due(due);
+  }
   return any;
 }
 

@@ -10,6 +10,7 @@
 
 #include "gossip/scheduler.hpp"
 #include "net/io/name_lookup.hpp"
+#include "net/io/timer_delays.hpp"
 
 namespace asio {
 class io_context;
@@ -48,6 +49,9 @@ class RealScheduler final : public gossip::Scheduler {
   /// started to ignore (nohup) is passed on with `ignored_hangup` only. May be called once.
   void on_interrupt(std::function<void(int signal)> callback, bool ignored_hangup = false);
 
+  /// Of all timers that have fired.
+  const TimerDelays& timer_delays() const { return delays_; }
+
   /// For the sockets of this folder.
   asio::io_context& context();
   NameLookup& names();
@@ -61,6 +65,7 @@ class RealScheduler final : public gossip::Scheduler {
 
   struct Io;
   std::unique_ptr<Io> io_;
+  TimerDelays delays_;
 };
 
 }  // namespace gossamer::net

@@ -89,7 +89,9 @@ void FigureRelay::turn() {
         return exchange_->next(link, parts_.scheduler.now());
       });
   }
-  if (parts_.view != nullptr) show_links();
+  if (parts_.view == nullptr) return;
+  show_links();
+  parts_.view->set_process({parts_.network.refused(), parts_.scheduler.timer_delays()});
 }
 
 /// What there is to say of the nodes of this process now.

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "net/io/real_scheduler.hpp"
 #include "net/network.hpp"
 #include "peer/log/recorder.hpp"
 #include "peer/setup/setup.hpp"
@@ -32,7 +33,7 @@ class FigureRelay {
   static constexpr gossip::Time kEventLife = std::chrono::minutes(5);
 
   struct Parts {
-    gossip::Scheduler& scheduler;
+    net::RealScheduler& scheduler;
     net::Network& network;
     Recorder& recorder;
     const LinkTraffic& traffic;

@@ -8,6 +8,9 @@
 #include <utility>
 #include <vector>
 
+#include "net/io/timer_delays.hpp"
+#include "net/startup/refused_connections.hpp"
+
 namespace gossamer::peer {
 
 inline constexpr double kNotKnown = std::numeric_limits<double>::quiet_NaN();
@@ -90,6 +93,12 @@ struct LinkFigures {
   std::string route = "direct";  ///< or "reversed", or "relayed"
   int relay = -1;                ///< if relayed: the peer whose process relays it
   std::uint64_t sent_by_lower = 0, sent_by_higher = 0;  ///< bytes, as far as they are known
+};
+
+/// What a process has counted of itself since its start, for those that operate it.
+struct ProcessFigures {
+  net::RefusedConnections refused;
+  net::TimerDelays timer_delays;
 };
 
 struct EventLine {

@@ -99,6 +99,29 @@ void append_newest(std::string& text, const ViewSnapshot& snapshot) {
          &RoundFigures::distance_to_optimum);
 }
 
+void append_process(std::string& text, const ProcessFigures& process) {
+  const auto& [refused, delays] = process;
+  family(text, "refused_connections_total", "counter",
+         "Incoming connections that this process refused.");
+  for (const auto& [reason, count] :
+       {std::pair("keys", refused.keys), std::pair("handshakes", refused.handshakes),
+        std::pair("hellos", refused.hellos)})
+    sample(text, "refused_connections_total", fmt::format("{{reason=\"{}\"}}", reason),
+           static_cast<double>(count));
+  family(text, "timer_delay_seconds", "histogram",
+         "Time from when a timer of this process was due until it fired.");
+  std::uint64_t count = 0;
+  for (std::size_t i = 0; i < delays.counts.size(); ++i) {
+    count += delays.counts[i];
+    const bool last = i == delays.kBounds.size();
+    sample(text, "timer_delay_seconds_bucket",
+           last ? "{le=\"+Inf\"}" : fmt::format("{{le=\"{}\"}}", delays.kBounds[i]),
+           static_cast<double>(count));
+  }
+  sample(text, "timer_delay_seconds_sum", "", delays.seconds);
+  sample(text, "timer_delay_seconds_count", "", static_cast<double>(count));
+}
+
 }  // namespace
 
 std::string metrics_text(const ViewSnapshot& snapshot) {
@@ -124,6 +147,7 @@ std::string metrics_text(const ViewSnapshot& snapshot) {
   for (const auto& [unused, link] : snapshot.links) lost += link.lost ? 1 : 0;
   sample(text, "links_lost", "", lost);
   append_newest(text, snapshot);
+  if (snapshot.process) append_process(text, *snapshot.process);
   return text;
 }
 

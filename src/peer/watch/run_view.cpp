@@ -299,6 +299,11 @@ void RunView::set_suspected(int node, int neighbour, bool suspected) {
     links_.set_suspected(node, neighbour, suspected, ++version_);
 }
 
+void RunView::set_process(const ProcessFigures& figures) {
+  const std::lock_guard lock(mutex_);
+  process_ = figures;
+}
+
 void RunView::set_link(int from, int to, bool lost, const std::string& cause) {
   links_.set_lost(from, to, lost, cause, version_);
   update_state(to);
@@ -349,6 +354,7 @@ ViewSnapshot RunView::after(std::uint64_t version) const {
   snapshot.version = version_;
   snapshot.served_by = options_.served_by;
   snapshot.hears_others = options_.hears_others;
+  snapshot.process = process_;
   if (version == 0) snapshot.run = run_, snapshot.predicted = predicted_;
   const auto is_new = [version](const auto& figures) { return figures.changed > version; };
   for (std::size_t node = 0; node < nodes_.size(); ++node)

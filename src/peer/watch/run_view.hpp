@@ -38,6 +38,7 @@ struct ViewSnapshot {
   std::vector<std::pair<std::pair<int, int>, LinkFigures>> links;  ///< (lower, higher) end
   std::vector<EventLine> events;
   Json end;  ///< the end record of the process that ended last, once all have ended; else null
+  std::optional<ProcessFigures> process;  ///< none: not of a process in a network
   std::optional<std::vector<std::uint64_t>> kept_rounds;
 };
 
@@ -76,6 +77,7 @@ class RunView {
   /// One of two neighbours suspects that the other is lost, or does no longer. Without effect for
   /// peers that have no link; where the edges are not known, for links of other processes.
   void set_suspected(int node, int neighbour, bool suspected);
+  void set_process(const ProcessFigures& figures);
 
   /// What changed after `version`; everything if it is 0, or of another view.
   ViewSnapshot after(std::uint64_t version) const;
@@ -120,6 +122,7 @@ class RunView {
   std::uint64_t rounds_changed_ = 0;  ///< version of the last change of which rounds are kept
   LinkHistory links_;
   EventHistory events_;
+  std::optional<ProcessFigures> process_;
   std::set<int> running_;  ///< nodes of processes whose log has no end record
 };
 

@@ -1,6 +1,9 @@
 // The page of a run: its paths, and what it serves of a run that is under way and of logs.
 #include "peer/watch/run_page.hpp"
 
+#include <chrono>
+#include <string>
+
 #include "peer/watch/log_follower.hpp"
 #include "tests/peer/test_util.hpp"
 #include "tests/peer/watch/records.hpp"
@@ -55,6 +58,7 @@ TEST_CASE("The paths of a page") {
   CHECK(answer_of(view, "/page.js").type == "text/javascript; charset=utf-8");
   CHECK(answer_of(view, "/page.css").type == "text/css; charset=utf-8");
   CHECK(answer_of(view, "/metrics").content.starts_with("# HELP gossamer_run_info"));
+  CHECK(answer_of(view, "/metrics").content.find("gossamer_timer") == std::string::npos);
   CHECK(json_of(answer_of(view, "/health"))["status"] == "training");
   CHECK(json_of(answer_of(view, "/health"))["round"] == 2);
   const Json state = json_of(answer_of(view, "/state"));
@@ -63,6 +67,31 @@ TEST_CASE("The paths of a page") {
       json_of(answer_of(view, "/state?after=" + text_of(state["version"]))).contains("run"));
   CHECK(json_of(answer_of(view, "/rounds/2"))["train_loss"] ==
         Json({1, nullptr, nullptr, nullptr}));
+}
+
+TEST_CASE("The metrics of a process count refused connections, and timers by their delay") {
+  RunView view;
+  REQUIRE(view.begin(header_of(4, {0})).ok());
+  ProcessFigures figures{{.keys = 3, .handshakes = 5, .hellos = 7}, {}};
+  for (const int milliseconds : {0, 40, 60, 2000})
+    figures.timer_delays.add(std::chrono::milliseconds(milliseconds));
+  view.set_process(figures);
+  const std::string text = answer_of(view, "/metrics").content;
+  for (const char* line : {
+           "# TYPE gossamer_refused_connections_total counter",
+           "gossamer_refused_connections_total{reason=\"keys\"} 3",
+           "gossamer_refused_connections_total{reason=\"handshakes\"} 5",
+           "gossamer_refused_connections_total{reason=\"hellos\"} 7",
+           "# TYPE gossamer_timer_delay_seconds histogram",
+           "gossamer_timer_delay_seconds_bucket{le=\"0.001\"} 1",
+           "gossamer_timer_delay_seconds_bucket{le=\"0.01\"} 1",
+           "gossamer_timer_delay_seconds_bucket{le=\"0.05\"} 2",
+           "gossamer_timer_delay_seconds_bucket{le=\"0.25\"} 3",
+           "gossamer_timer_delay_seconds_bucket{le=\"1\"} 3",
+           "gossamer_timer_delay_seconds_bucket{le=\"+Inf\"} 4",
+           "gossamer_timer_delay_seconds_count 4",
+       })
+    CHECK_MESSAGE(text.find(std::string(line) + "\n") != std::string::npos, line);
 }
 
 TEST_CASE("Of the log of a worker the state says which one it is, and of how many") {

@@ -3,6 +3,7 @@
 import json
 import re
 import signal
+import socket
 import subprocess
 import urllib.error
 import urllib.request
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 from network_test_util import DEADLINE, NetworkFactory, ReservedPort, wait_until
 
+ROOT = Path(__file__).resolve().parents[3]
 URL = re.compile(r"http://[^/]*:\d+/")
 # Prometheus' text format 0.0.4: a comment or a sample a line.
 LINE = re.compile(
@@ -21,6 +23,10 @@ LINE = re.compile(
 )
 PRIVATE = ("privacy.clip=1", "privacy.epsilon=5", "data.batch=8")
 SMALL = ["--set", "run.peers=4", "--set", "run.rounds=6", "--set", "log.every=2"]
+
+
+def names_of_metrics(text: str) -> set[str]:
+    return set(re.findall(r"\bgossamer_\w+", text))
 
 
 def text_of(url: str) -> str:
@@ -231,6 +237,17 @@ def test_figures_are_shared_only_where_that_is_allowed(network: NetworkFactory) 
     assert [state["run"]["hears_others"] for state in states] == [False, True]
     assert states[0]["nodes"]["state"] == ["training", "unknown"]
     assert states[1]["nodes"]["state"] == ["unknown", "training"]
+    with socket.create_connection(net.address(0), DEADLINE) as stranger:
+        stranger.sendall(bytes(64))
+    wait_until(
+        "the refused connection is counted",
+        lambda: (
+            'gossamer_refused_connections_total{reason="handshakes"} 1'
+            in text_of(urls[0] + "metrics")
+        ),
+    )
+    dashboard = (ROOT / "deploy/grafana.json").read_text(encoding="utf-8")
+    assert names_of_metrics(dashboard) <= names_of_metrics(text_of(urls[0] + "metrics"))
     net.processes[1].process.kill()
     lost = state_when(urls[0], lambda state: "lost" in state["nodes"]["state"])
     assert lost_links(lost) == [(0, 1)]
