@@ -1,4 +1,8 @@
 // Hits of evaluations on a GPU: which samples count.
+#include <cmath>
+#include <limits>
+#include <numeric>
+
 #include "tests/cuda/training_test_util.hpp"
 
 using namespace gossamer;
@@ -29,6 +33,48 @@ TEST_CASE("GPU: a hit is a sample with its largest output, the first of equal on
       {.program = &network.program(), .tables = {{features.get(), labels.get(), nullptr}}},
       gpu::Pass::evaluate, jobs);
   CHECK(hits.values() == std::vector<std::int64_t>{12, 22});
+}
+
+TEST_CASE_TEMPLATE("GPU: a token outside the vocabulary makes a sample's loss NaN, and no hit",
+                   Real, float, double) {
+  GOSSAMER_GPU_OF(Real, gpu_device);
+  // Parameters follow the table, so that a row past its end would have values.
+  const CompiledModel network =
+      compiled(chain({Reshape{.height = 0, .channels = 1},
+                      Embedding{.vocabulary = 3, .features = 2}, Dense{.units = 3}},
+                     Loss::softmax_cross_entropy),
+               {.width = 1, .classes = 3}, 1);
+  const std::vector<float> tokens{-1, 0, 2, 3, 4, std::numeric_limits<float>::quiet_NaN()};
+  const std::vector<bool> known{false, true, true, false, false, false};
+  const auto losses_on = [&](gpu::BasicDevice<Real>& device) {
+    const Held<float> features(device, tokens);
+    const Held<std::int32_t> labels(device, std::vector<std::int32_t>(tokens.size(), 0));
+    const Held<std::int64_t> hits(device, std::vector<std::int64_t>(tokens.size()));
+    const Held<double> losses(device, std::vector<double>(tokens.size()));
+    const Held<Real> parameters(device, std::vector<Real>(network.parameters(), 0));
+    std::vector<std::uint32_t> samples(tokens.size());
+    std::iota(samples.begin(), samples.end(), 0U);
+    std::vector<gpu::Job<Real>> jobs;
+    for (std::size_t i = 0; i < tokens.size(); ++i)
+      jobs.push_back({.parameters = parameters.get(),
+                      .samples = &samples[i],
+                      .batch = 1,
+                      .loss = losses.get() + i,
+                      .hits = hits.get() + i});
+    device.train(
+        {.program = &network.program(), .tables = {{features.get(), labels.get(), nullptr}}},
+        gpu::Pass::evaluate, jobs);
+    for (std::size_t i = 0; i < tokens.size(); ++i)
+      CHECK(hits.values()[i] == (known[i] ? 1 : 0));  // of equal outputs the first is the largest
+    return losses.values();
+  };
+  gpu::BasicCpuDevice<Real> cpu(1);
+  const auto check = [&](gpu::BasicDevice<Real>& device) {
+    const std::vector<double> losses = losses_on(device);
+    for (std::size_t i = 0; i < tokens.size(); ++i) CHECK(std::isnan(losses[i]) != known[i]);
+  };
+  check(cpu);
+  check(*gpu_device);
 }
 
 TEST_CASE_TEMPLATE("GPU: outputs with a NaN are no hits, as on the CPU", Real, float, double) {

@@ -1,4 +1,7 @@
 // Every layer and every model: loss and gradient on a GPU against the CPU in double.
+#include <cmath>
+#include <limits>
+
 #include "tests/cuda/training_test_util.hpp"
 #include "tests/train/graph_test_util.hpp"
 
@@ -38,6 +41,13 @@ TEST_CASE_TEMPLATE("GPU: dense layers", Real, float, double) {
                      {Dense{.units = 300, .activation = Activation::tanh},
                       Dense{.units = 5, .activation = Activation::relu}},
                      kColour);
+}
+
+TEST_CASE_TEMPLATE("GPU: convolutions with several sums of a bias, and one of each weight", Real,
+                   float, double) {
+  GOSSAMER_GPU_OF(Real, gpu_device);
+  check_layers<Real>(*gpu_device, {Convolution{.channels = 5, .kernel = 3, .padding = 1}}, kImage,
+                     30);  // 900 positions
 }
 
 // Few outputs of a peer are computed by a kernel of ours, many by cuBLAS.
@@ -86,6 +96,37 @@ TEST_CASE_TEMPLATE("GPU: max-pool, of the first of equal values", Real, float, d
   }
 }
 
+TEST_CASE_TEMPLATE("GPU: the largest value of a window with a NaN is NaN", Real, float, double) {
+  GOSSAMER_GPU_OF(Real, gpu_device);
+  const ModelContext data{.height = 2, .width = 2, .classes = 3};
+  const CompiledModel network = compiled(
+      chain({MaxPool{.size = 2}, Dense{.units = 3}}, Loss::softmax_cross_entropy), data, 1);
+  const auto losses_on = [&](gpu::BasicDevice<Real>& device) {
+    std::vector<float> images(5 * 4, 1);
+    for (std::size_t i = 0; i < 4; ++i) images[i * 4 + i] = std::numeric_limits<float>::quiet_NaN();
+    const Held<float> features(device, images);
+    const Held<std::int32_t> labels(device, std::vector<std::int32_t>(5, 0));
+    const Held<double> losses(device, std::vector<double>(5));
+    const Held<Real> parameters(device, std::vector<Real>(network.parameters(), 0));
+    const std::uint32_t samples[] = {0, 1, 2, 3, 4};
+    std::vector<gpu::Job<Real>> jobs;
+    for (std::size_t i = 0; i < 5; ++i)
+      jobs.push_back({.parameters = parameters.get(),
+                      .samples = &samples[i],
+                      .batch = 1,
+                      .loss = losses.get() + i});
+    device.train(
+        {.program = &network.program(), .tables = {{features.get(), labels.get(), nullptr}}},
+        gpu::Pass::evaluate, jobs);
+    std::vector<bool> nan;
+    for (const double loss : losses.values()) nan.push_back(std::isnan(loss));
+    return nan;
+  };
+  gpu::BasicCpuDevice<Real> cpu(1);
+  CHECK(losses_on(cpu) == std::vector<bool>{true, true, true, true, false});
+  CHECK(losses_on(*gpu_device) == losses_on(cpu));
+}
+
 TEST_CASE_TEMPLATE("GPU: group norm", Real, float, double) {
   GOSSAMER_GPU_OF(Real, gpu_device);
   for (const int groups : {1, 2, 6})
@@ -113,6 +154,10 @@ TEST_CASE_TEMPLATE("GPU: operations on each position", Real, float, double) {
                      kColour);
   check_layers<Real>(*gpu_device, {Activate{.activation = Activation::relu}, PositionEmbedding{}},
                      kColour, 600);
+  // The last operation, whose bias gets a gradient from each position.
+  check_parity<Real>(*gpu_device,
+                     chain({Dense{.units = 1, .per_position = true}}, Loss::softmax_cross_entropy),
+                     {.channels = 3, .width = 4, .classes = 4}, {}, {5, 3}, 2);
 }
 
 TEST_CASE_TEMPLATE("GPU: average-pool", Real, float, double) {

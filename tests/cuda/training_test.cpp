@@ -84,6 +84,21 @@ TEST_CASE_TEMPLATE("GPU: gradients with a weight for each peer", Real, float, do
                          {batch}, 3);
 }
 
+TEST_CASE("GPU: a call that repeats another one with other weights has its own") {
+  GOSSAMER_GPU(gpu_device);
+  const CompiledModel network = compiled(varied(), kTwoChannels, 4);
+  const Samples samples(kTwoChannels, 40);
+  gpu::BasicCpuDevice<double> cpu(1);
+  Fleet<float> on_gpu(*gpu_device, network, samples, 3);
+  Fleet<double> on_cpu(cpu, network, samples, 3);
+  for (const bool weighted : {true, false, true}) {
+    const Plan plan{.pass = gpu::Pass::gradient, .weighted = weighted};
+    on_gpu.run(plan, {4});
+    on_cpu.run(plan, {4});
+    check_close(network, on_gpu.outcome(), on_cpu.outcome(), kTrainingError<float>, plan.pass);
+  }
+}
+
 TEST_CASE_TEMPLATE("GPU: one update with a gradient from elsewhere", Real, float, double) {
   GOSSAMER_GPU_OF(Real, gpu_device);
   gpu::BasicCpuDevice<double> cpu(1);

@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -27,24 +28,37 @@ constexpr std::size_t kStep = std::size_t{2} << 20;  // access changes in whole 
 
 std::size_t rounded_up(std::size_t bytes, std::size_t to) { return (bytes + to - 1) / to * to; }
 
-bool all_poison(const char* memory, std::size_t bytes) {
-  return std::all_of(memory, memory + bytes,
-                     [](char byte) { return static_cast<unsigned char>(byte) == kPoison; });
+/// What guards hold, from the first byte on: a signalling NaN as float and as double. A kernel that
+/// adds to it changes it; a quiet NaN would stay as it is.
+constexpr std::array<unsigned char, 8> kGuardBytes{0xFF, 0xFF, 0xBF, 0x7F, 0xFF, 0xFF, 0xF7, 0x7F};
+
+void write_guard(char* memory, std::size_t bytes) {
+  for (std::size_t i = 0; i < bytes; ++i)
+    memory[i] = static_cast<char>(kGuardBytes[i % kGuardBytes.size()]);
+}
+
+bool is_whole(const char* guard, std::size_t bytes) {
+  for (std::size_t i = 0; i < bytes; ++i)
+    if (guard[i] != static_cast<char>(kGuardBytes[i % kGuardBytes.size()])) return false;
+  return true;
 }
 
 }  // namespace
 
 void Guarded::fill() const {
   ASAN_UNPOISON_MEMORY_REGION(begin, total);
-  std::memset(begin, kPoison, total);
+  char* const end = begin + guard + bytes;
+  write_guard(begin, guard);
+  std::memset(begin + guard, kPoison, bytes);
+  write_guard(end, total - guard - bytes);
   ASAN_POISON_MEMORY_REGION(begin, guard);
-  ASAN_POISON_MEMORY_REGION(begin + guard + bytes, total - guard - bytes);
+  ASAN_POISON_MEMORY_REGION(end, total - guard - bytes);
 }
 
 void Guarded::check(const char* kind) const {
   ASAN_UNPOISON_MEMORY_REGION(begin, total);
-  const bool front_is_whole = all_poison(begin, guard);
-  if (front_is_whole && all_poison(begin + guard + bytes, total - guard - bytes)) return;
+  const bool front_is_whole = is_whole(begin, guard);
+  if (front_is_whole && is_whole(begin + guard + bytes, total - guard - bytes)) return;
   std::fprintf(stderr, "emulated GPU: something was written %s %s of %zu bytes\n",
                front_is_whole ? "past the end of" : "in front of", kind, bytes);
   std::abort();

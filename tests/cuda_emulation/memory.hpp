@@ -25,7 +25,7 @@ struct Guarded {
   char* begin = nullptr;
   std::size_t guard = 0, bytes = 0, total = 0;
 
-  /// Fills memory and guards with poison.
+  /// Fills the memory with poison, and the guards with NaN too.
   void fill() const;
   /// Stops the program if a guard was written. `kind`: of memory, for the message ("a block").
   void check(const char* kind) const;

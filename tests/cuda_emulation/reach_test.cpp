@@ -32,6 +32,11 @@ __global__ void write_shared(float* at, int place) {
   values[place] = *at;
 }
 
+template <class Real>
+__global__ void add_to(Real* values, int place) {
+  values[place] += 1;
+}
+
 __global__ void add_one(float* value) { *gossamer::gpu::cuda::in_global(value) += 1; }
 
 cublasStatus_t multiply(cublasHandle_t handle, const float* a, const float* b, float* c, int n) {
@@ -48,6 +53,19 @@ TEST_CASE("emulation: a block finds NaN in shared memory, whatever an earlier bl
   for (const bool write_first : {false, true, false}) {
     CHECK(launch(&find_shared, 4, 2, nullptr, found.get(), write_first) == cudaSuccess);
     for (const float value : found.values()) CHECK(std::isnan(value) != write_first);
+  }
+}
+
+TEST_CASE_TEMPLATE("emulation: adding to the first value past a block stops the program", Real,
+                   float, double) {
+  for (const std::size_t length : {4, 5}) {
+    const auto add_at = [length](std::size_t place) {
+      OnGpu<Real> values(std::vector<Real>(length, 0));
+      (void)launch(&add_to<Real>, 1, 1, nullptr, values.get(), static_cast<int>(place));
+      (void)cudaDeviceSynchronize();
+    };
+    CHECK(dies([&] { add_at(length); }));
+    CHECK_FALSE(dies([&] { add_at(length - 1); }));
   }
 }
 
