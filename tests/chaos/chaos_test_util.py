@@ -303,7 +303,8 @@ class Trial:
             for k, records in self._recent_records(peers, self._stable_since).items()
         }
         return min(
-            (last[0] - first[0]) / (last[1] - first[1]) for first, *_, last in within.values()
+            (each[-1][0] - each[0][0]) / (each[-1][1] - each[0][1]) if len(each) > 1 else 0.0
+            for each in within.values()
         )
 
     def _common_records(

@@ -64,7 +64,7 @@ TEST_CASE("pauses double from 50 ms to 1 s, and begin anew") {
 }
 
 TEST_CASE("an address has a burst of connections, and then some in a second") {
-  AcceptPace pace(3);
+  AcceptPace pace(3, false), encrypted(3, true);
   const auto admitted = [&](const std::string& host, int tries, gossip::Time now) {
     int count = 0;
     for (int i = 0; i < tries; ++i) count += pace.admit(host, now) ? 1 : 0;
@@ -75,10 +75,14 @@ TEST_CASE("an address has a burst of connections, and then some in a second") {
   CHECK(admitted("10.0.0.1", 1000, 1s) == 0);
   CHECK(admitted("10.0.0.2", 1000, 1s) == 70);  // another address is not its concern
   CHECK(admitted("10.0.0.1", 1000, 1h) == 70);
+  for (int i = 0; i < 1000; ++i) encrypted.admit("10.0.0.1", 0ns);
+  int later = 0;
+  for (int i = 0; i < 1000; ++i) later += encrypted.admit("10.0.0.1", 1s) ? 1 : 0;
+  CHECK(later == 31);
 }
 
 TEST_CASE("connections of members do not count") {
-  AcceptPace pace(0);
+  AcceptPace pace(0, false);
   for (int i = 0; i < 10'000; ++i) {
     CHECK(pace.admit("host", 0ns));
     pace.on_member("host");
@@ -88,7 +92,7 @@ TEST_CASE("connections of members do not count") {
 }
 
 TEST_CASE("of many addresses the one that was silent longest is forgotten") {
-  AcceptPace pace(0);
+  AcceptPace pace(0, false);
   for (int i = 0; i < 1000; ++i) pace.admit("first", 0ns);
   CHECK_FALSE(pace.admit("first", 1ms));
   for (int i = 0; i < 2000; ++i) CHECK(pace.admit("host " + std::to_string(i), 2ms));

@@ -7,8 +7,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
+#include <cstdint>
+#include <numeric>
 #include <thread>
 
 #include "gossip/task.hpp"
@@ -164,6 +167,24 @@ TEST_CASE("a handler that is always ready does not keep timers and coroutines fr
   CHECK(handlers < enough);
 }
 
+TEST_CASE("timers are counted by the time from when they were due until they fired") {
+  RealScheduler scheduler;
+  int fired = 0;
+  for (const auto late : {30ms, 2000ms, 3000ms})
+    scheduler.at(scheduler.now() - late, [&] { ++fired; });
+  scheduler.run_until([&] { return fired == 3; });
+  const TimerDelays& delays = scheduler.timer_delays();
+  CHECK(delays.counts[0] + delays.counts[1] == 0);  // at least 30 ms late
+  CHECK(delays.counts.back() == 2);                 // more than a second
+  CHECK(std::accumulate(delays.counts.begin(), delays.counts.end(), 0) == 3);
+  CHECK(delays.seconds >= 5.03);
+
+  TimerDelays exact;
+  for (const auto late : {0ms, 1ms, 10ms, 50ms, 250ms, 1000ms}) exact.add(late);
+  exact.add(1001ms);
+  CHECK(exact.counts == std::array<std::uint64_t, 6>{2, 1, 1, 1, 1, 1});
+}
+
 TEST_CASE("coroutines that are always ready keep neither timers nor handlers waiting") {
   RealScheduler scheduler;
   struct Again {
@@ -254,7 +275,7 @@ TEST_CASE("a crowd from one address does not take the places of other addresses"
   RawClient quiet(world, {"127.0.0.1", port});
   std::vector<std::unique_ptr<SilentConnection>> crowd;
   const std::size_t rest = 16 + 2 * 2;  // Acceptor::max_pending_of_host()
-  for (int i = 0; i < 300; ++i) {
+  for (int i = 0; i < 100; ++i) {
     crowd.push_back(std::make_unique<SilentConnection>("127.0.0.2", port));
     if (crowd.size() <= rest) continue;
     const SilentConnection& oldest = *crowd[crowd.size() - rest - 1];
@@ -266,6 +287,20 @@ TEST_CASE("a crowd from one address does not take the places of other addresses"
   CHECK(one.said("further rejected connections are not reported"));
   CHECK(one.lines.size() <= 23);
   quiet.hello(0, 1, identity(3));
+}
+
+TEST_CASE("of the connections that are too many one in a millisecond is closed") {
+  World world(2);
+  Process& one = world.add({1}, {{0, 1}});
+  REQUIRE(one.network->start().ok());
+  // 66 are read, of which 48 make room for others, 18 wait, and one more is closed for each further
+  // one.
+  std::vector<std::unique_ptr<SilentConnection>> crowd;
+  for (int i = 0; i < 200; ++i)
+    crowd.push_back(std::make_unique<SilentConnection>("127.0.0.1", one.network->address().port));
+  const auto began = std::chrono::steady_clock::now();
+  world.run_until([&] { return one.network->refused().handshakes >= 48 + 50; });
+  CHECK(std::chrono::steady_clock::now() - began >= 49ms);
 }
 
 TEST_CASE("a hello with a wrong run, id or hash ends no process that waits") {

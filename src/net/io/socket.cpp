@@ -217,6 +217,9 @@ class TcpListener final : public Listener {
   }
 
   Address address() const override { return address_; }
+  void pause(gossip::Time time) override {
+    work_->until = asio::steady_timer::clock_type::now() + time;
+  }
 
  private:
   struct Work {
@@ -224,6 +227,7 @@ class TcpListener final : public Listener {
         : acceptor(context), pause(context), accepted(std::move(accepted_in)) {}
     tcp::acceptor acceptor;
     asio::steady_timer pause;
+    asio::steady_timer::time_point until;  ///< of the pause
     std::function<void(std::unique_ptr<Socket>)> accepted;
   };
 
@@ -232,11 +236,13 @@ class TcpListener final : public Listener {
       if (!work->accepted) return;
       if (!failed) {
         work->accepted(std::make_unique<TcpSocket>(std::move(socket)));
-        if (work->accepted) accept(work);
-        return;
+        if (!work->accepted) return;
+        if (work->until <= asio::steady_timer::clock_type::now()) return accept(work);
+      } else {
+        // For example no file descriptor is left: the connection waits in the queue.
+        work->until = asio::steady_timer::clock_type::now() + std::chrono::milliseconds(100);
       }
-      // For example no file descriptor is left: the connection waits in the queue.
-      work->pause.expires_after(std::chrono::milliseconds(100));
+      work->pause.expires_at(work->until);
       work->pause.async_wait([work](const std::error_code& cancelled) {
         if (!cancelled && work->accepted) accept(work);
       });
@@ -260,7 +266,7 @@ std::error_code open_port(tcp::acceptor& acceptor, const Address& address) {
   acceptor.open(endpoint.protocol(), error);
   if (!error) acceptor.set_option(tcp::acceptor::reuse_address(true), error);
   if (!error) acceptor.bind(endpoint, error);
-  if (!error) acceptor.listen(asio::socket_base::max_listen_connections, error);
+  if (!error) acceptor.listen(kBacklog, error);
   return error;
 }
 

@@ -84,10 +84,16 @@ class Listener {
   virtual ~Listener() = default;
   /// The address that it is bound to, with the actual port if port 0 was requested.
   virtual Address address() const = 0;
+  /// Accepts no connection for a while: they wait in the system's queue, of at most kBacklog.
+  virtual void pause(gossip::Time time) = 0;
 };
 
-/// A port of this machine on which the system takes connections. They wait, as many as the system
-/// allows, until a listener accepts them. Its destruction closes the port, unless a listener has
+/// Connections that the system takes for a port before the process accepts them. The next one is
+/// tried again by its own system, after a second at first.
+inline constexpr int kBacklog = 512;
+
+/// A port of this machine on which the system takes connections. They wait, at most kBacklog,
+/// until a listener accepts them. Its destruction closes the port, unless a listener has
 /// it. Thread: any, one at a time.
 class OpenPort {
  public:

@@ -1,5 +1,5 @@
-// How fast connections are accepted from an address. A stranger's handshake takes up to half a
-// millisecond before it is known for one, so those that lead to nothing are few in a second.
+// How fast connections are accepted from an address. A handshake of TLS takes up to a millisecond
+// before a stranger is known for one, so those that lead to nothing are few in a second.
 #pragma once
 
 #include <cstddef>
@@ -13,10 +13,12 @@ namespace gossamer::net {
 /// Thread: the scheduler's.
 class AcceptPace {
  public:
-  /// Of a process with so many pairs, all of which may be of one machine.
-  explicit AcceptPace(std::size_t pairs)
+  /// Of a process with so many pairs, all of which may be of one machine. `encrypted`: a
+  /// connection begins with a handshake of TLS.
+  AcceptPace(std::size_t pairs, bool encrypted)
       : most_(kBurst + 2 * static_cast<double>(pairs)),
-        per_second_(kPerSecond + 2 * static_cast<double>(pairs)) {}
+        per_second_((encrypted ? kEncryptedPerSecond : kPerSecond) +
+                    2 * static_cast<double>(pairs)) {}
 
   /// A connection comes from a host. False: too many have come from there that led to nothing, and
   /// this one is not to be read yet.
@@ -24,7 +26,7 @@ class AcceptPace {
   /// A connection that was admitted from a host is a member's, and does not count.
   void on_member(const std::string& host);
 
-  static constexpr double kBurst = 64, kPerSecond = 50;
+  static constexpr double kBurst = 64, kPerSecond = 50, kEncryptedPerSecond = 25;
   static constexpr std::size_t kMaxHosts = 1024;
 
  private:

@@ -23,6 +23,9 @@ Hello answer_to(const Hello& hello, HandshakeResult result, const AcceptorOption
 
 // Until connections that wait for their turn are looked at again.
 constexpr gossip::Time kTurn = std::chrono::milliseconds(10);
+// After each connection that was closed because too many wait. To accept one and to close it takes
+// up to 50 microseconds, and as many as the system has would come.
+constexpr gossip::Time kPauseInCrowd = std::chrono::milliseconds(1);
 
 /// The address of the other end without its port.
 std::string host_of(const std::string& remote) { return remote.substr(0, remote.rfind(':')); }
@@ -92,6 +95,7 @@ void Acceptor::on_connection(std::unique_ptr<Socket> socket) {
                        oldest->socket->remote()));
     oldest->socket->close();
     waiting_.erase(oldest);
+    listener_->pause(kPauseInCrowd);
   }
   waiting_.push_back({host, std::move(socket)});
   take_later_.call_after(kTurn);

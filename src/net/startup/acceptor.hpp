@@ -62,7 +62,9 @@ struct AcceptorOptions {
 class Acceptor {
  public:
   Acceptor(RealScheduler& scheduler, AcceptorOptions options)
-      : scheduler_(scheduler), options_(std::move(options)), pace_(options_.pairs) {}
+      : scheduler_(scheduler),
+        options_(std::move(options)),
+        pace_(options_.pairs, options_.authenticator != nullptr) {}
   ~Acceptor();
 
   /// Accepts the connections to the port. Error (network): it cannot.
