@@ -44,6 +44,13 @@ bool ParticipantChanges::takes_part_at(int peer, Round t) const {
   return takes_part(version);
 }
 
+std::size_t ParticipantChanges::to_come(int peer, Round t) const {
+  const auto found = by_peer_.find(peer);
+  if (found == by_peer_.end()) return 0;
+  return static_cast<std::size_t>(
+      std::ranges::count_if(found->second, [t](const auto& each) { return each.second > t; }));
+}
+
 Round ParticipantChanges::last_difference(int peer, const ParticipantChanges& others) const {
   std::set<Round> rounds;
   for (const ParticipantChanges* changes : {this, &others})
@@ -60,15 +67,20 @@ Round ParticipantChanges::last_difference(int peer, const ParticipantChanges& ot
 }
 
 std::vector<topology::ParticipantChange> ParticipantChanges::timeline(int peers) const {
-  std::set<Round> rounds;
+  // Of versions that a later one has not overtaken the later ones also take effect later.
+  std::map<Round, std::vector<std::pair<int, ParticipantVersion>>> rounds;
   for (const auto& [peer, versions] : by_peer_)
-    for (const auto& [version, first] : versions) rounds.insert(first);
+    for (const auto& [version, first] : versions) rounds[first].emplace_back(peer, version);
   std::vector<topology::ParticipantChange> changes;
   std::vector<int> last(first_.begin(), first_.end());
-  for (const Round t : rounds) {
-    std::vector<int> present;
-    for (int peer = 0; peer < peers; ++peer)
-      if (takes_part_at(peer, t)) present.push_back(peer);
+  std::set<int> taking_part = first_;
+  for (const auto& [t, events] : rounds) {
+    for (const auto& [peer, version] : events) {
+      if (peer >= peers) continue;
+      if (takes_part(version)) taking_part.insert(peer);
+      else taking_part.erase(peer);
+    }
+    std::vector<int> present(taking_part.begin(), taking_part.end());
     std::vector<int> staying;
     std::ranges::set_intersection(last, present, std::back_inserter(staying));
     if (staying.empty()) {

@@ -37,6 +37,8 @@ class ParticipantChanges {
   Round latest_since(int peer) const;
   bool has(int peer, ParticipantVersion version, Round first) const;
   bool takes_part_at(int peer, Round t) const;
+  /// How many changes of a peer take effect after round t.
+  std::size_t to_come(int peer, Round t) const;
   /// The round up to which `peer` takes part by these changes and by `others` differently. If their
   /// latest versions differ, what lasts is not counted: one of them does not know the later one.
   Round last_difference(int peer, const ParticipantChanges& others) const;

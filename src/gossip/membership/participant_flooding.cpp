@@ -11,8 +11,18 @@
 namespace gossamer::gossip {
 namespace {
 
-/// More changes than a run has rounds for; even, so that a peer may leave with it.
+/// More changes than a run has rounds for; even, so that to each one by which a peer leaves there
+/// is a later one.
 constexpr ParticipantVersion kMostVersion = 1U << 31;
+
+/// Changes to come of one peer. A change takes effect within 2 G rounds, and in a multiple of G.
+constexpr std::size_t kMostToCome = 16;
+
+/// A peer changes at most twice in a round. Without this bound a member could use up the versions
+/// of a peer, which could never take part again.
+bool is_possible(ParticipantVersion version, Round first) {
+  return version > 0 && version < kMostVersion && (version - 1) / 2 <= first;
+}
 
 /// How many rounds apart two neighbours can be, with any participants.
 Round largest_distance(Exchange& exchange) {
@@ -190,8 +200,8 @@ Status ParticipantFlooding::receive(const ChunkHeader& header) {
   const int peer = header.link_state.end;
   const ParticipantVersion version = header.link_state.version;
   const Round first = header.round;
-  if (peer >= static_cast<int>(options_.partners->size()) || version == 0 ||
-      version > kMostVersion || first == 0 || first % notice_ != 0)
+  if (peer >= static_cast<int>(options_.partners->size()) || !is_possible(version, first) ||
+      first == 0 || first % notice_ != 0)
     return protocol_error(header,
                           "it announces a change of participants that no peer can announce");
   const std::vector<int>& at_start = options_.changing->participants().at(0).peers;
@@ -223,6 +233,18 @@ Status ParticipantFlooding::receive_news(const ChunkHeader& header) {
     }
   }
   GOSSAMER_TRY_STATUS(link_states_.charge(header));
+  if (peer == endpoint_.peer() && !takes_part(version)) {
+    // A member lies, or an earlier process of this peer was asked to leave and has ended. It takes
+    // part from the round on in which it would leave, or from which on all know.
+    options_.message(fmt::format(
+        "peer {0} says that peer {1} leaves, which peer {1} has not announced: it stays",
+        header.from, peer));
+    const Round from = in_time && first >= known_to_all_from() ? first : next_free();
+    announce(peer, version + 1, is_possible(version + 1, from) ? from : from + notice_);
+    return {};
+  }
+  // Its sender may have it from another peer, so it is not blamed.
+  if (changes_.to_come(peer, now()) >= kMostToCome) return {};
   announce(peer, version, in_time ? first : next_free());
   if (!in_time && active) reset(header.from, first);
   return {};

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "base/hash.hpp"
@@ -85,14 +86,15 @@ void ChangingSchedule::set_changes(const std::vector<ParticipantChange>& changes
   make_parts();
 }
 
-/// Parts whose peers stay the same are kept.
+/// Of the same peers there is one part, and parts that were there before are kept.
 void ChangingSchedule::make_parts() {
-  const auto changes = participants_.changes();
-  const std::vector<std::shared_ptr<const Part>> known = std::exchange(parts_, {});
-  for (std::size_t k = 0; k < changes.size(); ++k)
-    parts_.push_back(k < known.size() && known[k]->peers == changes[k].peers
-                         ? known[k]
-                         : part_of(changes[k].peers));
+  std::map<std::vector<int>, std::shared_ptr<const Part>> known;
+  for (auto& part : std::exchange(parts_, {})) known.emplace(part->peers, part);
+  for (const ParticipantChange& change : participants_.changes()) {
+    std::shared_ptr<const Part>& part = known[change.peers];
+    if (part == nullptr) part = part_of(change.peers);
+    parts_.push_back(part);
+  }
 }
 
 std::shared_ptr<const ChangingSchedule::Part> ChangingSchedule::part_of(

@@ -30,14 +30,15 @@ TEST_CASE("an open run: changes of participants take effect in the round that wa
 TEST_CASE(
     "an open run: where all leave at once, each announces that it stays, and may leave again") {
   OpenPeer peer;
-  const Round leaves = 2 * kNotice;
-  CHECK(peer.receive_change(1, 2, leaves).ok());
-  CHECK(peer.receive_change(0, 2, leaves).ok());  // it was to leave too
+  const Round leaves = kNotice;
+  CHECK(peer.membership->leave());
+  CHECK(peer.at(leaves) == std::vector{1});
+  CHECK(peer.receive_change(1, 2, leaves).ok());  // it did not know
   CHECK(peer.at(leaves) == std::vector{0, 1});
   CHECK_FALSE(peer.membership->leave());
   peer.begin_round(leaves - 1);
   CHECK(std::ranges::count(peer.to_1.sent, ControlMessage::participant, &ChunkHeader::control) ==
-        2);
+        2);  // its own change, and that of peer 1
   peer.begin_round(leaves);
   CHECK(peer.to_1.sent.back().control == ControlMessage::participant);
   CHECK(peer.to_1.sent.back().link_state.version == 3);
@@ -81,7 +82,8 @@ TEST_CASE("an open run: a change that no peer can announce is refused, and chang
 TEST_CASE("an open run: a partner that makes up changes without end is cut off") {
   OpenPeer peer;
   std::uint32_t taken = 0;
-  while (taken < 100'000 && peer.receive_change(2, taken + 1, kNotice * (1 + taken % 30)).ok())
+  while (taken < 100'000 &&
+         peer.receive_change(2, taken + 1, kNotice * (100'000 + taken % 30)).ok())
     ++taken;
   CHECK(taken > 1000);
   CHECK(taken < 2000);  // 1,024, and 16 for each end of a link
@@ -93,12 +95,41 @@ TEST_CASE("an open run: a partner that makes up earlier and earlier changes is c
     OpenPeer peer;
     std::uint32_t taken = 0;
     while (taken < 100'000 &&
-           peer.receive_change(2, (1U << 31) - taken, kNotice * (same_round ? 30 : 100'000 - taken))
+           peer.receive_change(2, 200'000 - taken, kNotice * (100'000 - (same_round ? 0 : taken)))
                .ok())
       ++taken;
     CHECK(taken > 1000);
     CHECK(taken < 2000);
   }
+}
+
+TEST_CASE("an open run: a peer knows itself whether it leaves") {
+  OpenPeer peer;
+  // In time for all to learn of it: the change never takes effect.
+  CHECK(peer.receive_change(0, 2, 4 * kNotice).ok());
+  CHECK(peer.to_1.sent.back().link_state.version == 3);
+  CHECK(peer.to_1.sent.back().round == 4 * kNotice);
+  CHECK(peer.changing->participants().changes().size() == 1);
+  // Not in time: the others may see it leave, until the round from which on it says that it stays.
+  peer.begin_round(8 * kNotice - 1);
+  CHECK(peer.receive_change(0, 4, 8 * kNotice).ok());
+  CHECK(peer.to_1.sent.back().link_state.version == 5);
+  CHECK(peer.to_1.sent.back().round == 9 * kNotice);
+  CHECK(peer.at(8 * kNotice) == std::vector{0, 1});
+  // There is always a later version with which it stays.
+  CHECK_FALSE(peer.receive_change(0, 2 * 90 + 4, 90).ok());
+  CHECK(peer.receive_change(0, 2 * 90 + 2, 90).ok());
+  CHECK(peer.to_1.sent.back().link_state.version == 2 * 90 + 3);
+  CHECK(peer.to_1.sent.back().round == 93);
+  CHECK(peer.membership->leave());
+}
+
+TEST_CASE("an open run: of a peer no more changes to come are kept than there can be") {
+  OpenPeer peer;
+  for (std::uint32_t k = 1; k <= 100; ++k) CHECK(peer.receive_change(2, k, kNotice * (k + 1)).ok());
+  CHECK(peer.changing->participants().changes().size() == 1 + 16);
+  CHECK(peer.receive_change(1, 2, 4 * kNotice).ok());  // of another peer
+  CHECK(peer.at(4 * kNotice) == std::vector{0, 2});
 }
 
 TEST_CASE("an open run: a peer that asks for rows and then accepts an offer is granted nothing") {
