@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "base/id_list.hpp"
@@ -112,8 +113,13 @@ void LinkStateFlooding::merge(const Update& update, int from) {
   const bool newer = table_.merge(end, version), own = from == endpoint_.peer();
   if (newer) update_conservation();
   const Round due = due_round(update), now = this->now();
-  if (!reachability_only && (newer || due > now))
-    reinitialised_from_ = std::max(reinitialised_from_, due + 1);
+  if (!reachability_only && (newer || due > now)) {
+    // A member may name any round: it must not keep the others from checkpoints until then.
+    if (const bool to_come = round > now + static_cast<Round>(table_.peers()); !to_come)
+      reinitialised_from_ = std::max(reinitialised_from_, due + 1);
+    else if (!is_due_later(update))
+      last_changed_from_ = std::min(last_changed_from_.value_or(round), round);
+  }
   const bool scheduled = is_due_later(update) && reinitialisations_.insert(due).second;
   if (!newer && !scheduled && !own) return;
   // Half of what a partner takes from this peer: it is never charged for what others invent.
@@ -184,8 +190,16 @@ bool LinkStateFlooding::begin_round(Round t) {
   if (changes) update_conservation();
   const auto end = reinitialisations_.upper_bound(t);
   const bool any = end != reinitialisations_.begin();
+  if (any) reinitialised_from_ = std::max(reinitialised_from_, *std::prev(end) + 1);
   reinitialisations_.erase(reinitialisations_.begin(), end);
   return any;
+}
+
+bool LinkStateFlooding::sums_are_whole(Round t) const {
+  const auto next = reinitialisations_.lower_bound(t);
+  const bool outstanding =
+      next != reinitialisations_.end() && *next < t + static_cast<Round>(table_.peers());
+  return reinitialised_from_ <= t && !outstanding && t <= last_changed_from_.value_or(t);
 }
 
 void LinkStateFlooding::report_reachability() {

@@ -94,7 +94,8 @@ class LinkStateFlooding {
   void report(const MembershipEvent& event, const std::string& text);
 
   /// Whether after t rounds no reinitialisation is outstanding: the sums over the peers are whole.
-  bool sums_are_whole(Round t) const { return reinitialised_from_ <= t; }
+  /// They are up to a change of a link that takes effect in a round to come.
+  bool sums_are_whole(Round t) const;
 
   const LinkStateTable& table() const { return table_; }
   /// Entries stored: at most two for each link of the network and one for each round of the run.
@@ -141,11 +142,14 @@ class LinkStateFlooding {
   std::function<bool(int partner)> is_active_;
   LinkStateTable table_;
   std::set<Round> reinitialisations_;  ///< rounds of the ones to come
-  Round reinitialised_from_ = 0;       ///< rounds of which the last reinitialisation is the first
-  Round last_begun_ = 0;               ///< of begin_round()
-  std::size_t reachable_;              ///< as last reported
-  std::map<int, Budget> received_;     ///< by partner: news that it may still send
-  Budget forwarded_;                   ///< news that this peer may still forward at once
+  /// The sums are whole from this round on, and up to the changes to come: those of
+  /// reinitialisations_, and the first one that comes too late for a reinitialisation.
+  Round reinitialised_from_ = 0;
+  std::optional<Round> last_changed_from_;
+  Round last_begun_ = 0;            ///< of begin_round()
+  std::size_t reachable_;           ///< as last reported
+  std::map<int, Budget> received_;  ///< by partner: news that it may still send
+  Budget forwarded_;                ///< news that this peer may still forward at once
   std::optional<Scheduler::TimerId> forward_timer_;  ///< updates wait for it to be forwarded
 };
 

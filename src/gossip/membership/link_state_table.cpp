@@ -29,15 +29,22 @@ LinkVersion LinkStateTable::next_version(LinkEnd end, bool lost) const {
   return known <= kMost - step ? known + step : kMost - (lost ? 0 : 1);
 }
 
-// An undirected graph is strongly connected wherever it is connected. Of a directed random sequence
-// the first rounds stand for all, as in the checks of W.
 bool LinkStateTable::is_strongly_connected(const topology::MixingSchedule& schedule,
                                            topology::Round t) const {
-  std::vector<std::vector<int>> out_arcs(partners_->size()), in_arcs(partners_->size());
+  const ArcsAmong& arcs = arcs_in(schedule, t);
+  return reached_over(arcs.out) == reached_over(arcs.in);
+}
+
+// An undirected graph is strongly connected wherever it is connected. Of a directed random sequence
+// the first rounds stand for all, as in the checks of W.
+const LinkStateTable::ArcsAmong& LinkStateTable::arcs_in(const topology::MixingSchedule& schedule,
+                                                         topology::Round t) const {
   constexpr topology::Round kDrawn = 100;
   const std::size_t index = schedule.participants().index_at(t);
   const std::vector<int>& ids = schedule.participants().changes()[index].peers;
   const topology::MixingSchedule& part = *schedule.parts()[index];
+  if (arcs_.schedule == &part && arcs_.ids == ids) return arcs_;
+  arcs_ = {ids, &part, Arcs(partners_->size()), Arcs(partners_->size())};
   const bool drawn = part.period() == 0 && !part.law().undirected;
   const auto rounds = drawn ? kDrawn : static_cast<topology::Round>(part.period());
   for (topology::Round round = 0; round < rounds; ++round) {
@@ -46,15 +53,20 @@ bool LinkStateTable::is_strongly_connected(const topology::MixingSchedule& sched
       for (const topology::Neighbour& j : w->in_neighbours(i)) {
         const int to = ids[static_cast<std::size_t>(i)],
                   from = ids[static_cast<std::size_t>(j.peer)];
-        in_arcs[static_cast<std::size_t>(to)].push_back(from);
-        out_arcs[static_cast<std::size_t>(from)].push_back(to);
+        arcs_.in[static_cast<std::size_t>(to)].push_back(from);
+        arcs_.out[static_cast<std::size_t>(from)].push_back(to);
       }
   }
-  return reached_over(out_arcs) == reached_over(in_arcs);
+  for (Arcs* arcs : {&arcs_.in, &arcs_.out})
+    for (std::vector<int>& ends : *arcs) {
+      std::ranges::sort(ends);
+      ends.erase(std::ranges::unique(ends).begin(), ends.end());
+    }
+  return arcs_;
 }
 
 /// The peers that arcs lead to from this one where their links are up, ascending.
-std::vector<int> LinkStateTable::reached_over(const std::vector<std::vector<int>>& arcs) const {
+std::vector<int> LinkStateTable::reached_over(const Arcs& arcs) const {
   std::vector<bool> seen(arcs.size());
   std::vector<int> reached{peer_};
   seen[static_cast<std::size_t>(peer_)] = true;

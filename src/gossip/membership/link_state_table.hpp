@@ -46,11 +46,23 @@ class LinkStateTable {
   bool is_strongly_connected(const topology::MixingSchedule& schedule, topology::Round t) const;
 
  private:
-  std::vector<int> reached_over(const std::vector<std::vector<int>>& arcs) const;
+  using Arcs = std::vector<std::vector<int>>;  ///< by peer: the peers at the other ends, ascending
+  /// The arcs of all rounds with some participants.
+  struct ArcsAmong {
+    std::vector<int> ids;
+    const topology::MixingSchedule* schedule = nullptr;
+    Arcs out, in;
+  };
+
+  std::vector<int> reached_over(const Arcs& arcs) const;
+  const ArcsAmong& arcs_in(const topology::MixingSchedule& schedule, topology::Round t) const;
 
   int peer_;
   std::shared_ptr<const std::vector<std::vector<int>>> partners_;
   std::map<LinkEnd, LinkVersion> versions_;
+  /// As of the last call of arcs_in(): a member may send very many changes of links, and a sequence
+  /// may have to be drawn for the arcs.
+  mutable ArcsAmong arcs_;
 };
 
 }  // namespace gossamer::gossip
