@@ -71,6 +71,9 @@ struct LinkState {
   bool operator==(const LinkState&) const = default;
 };
 
+/// More local steps than a node can do, and few enough to count on from there.
+inline constexpr std::uint64_t kMostLocalSteps = std::uint64_t{1} << 53;
+
 /// A field that a kind of chunk does not use is zero.
 struct ChunkHeader {
   int from = 0, to = 0;  ///< peers
@@ -80,7 +83,8 @@ struct ChunkHeader {
   std::uint64_t total = 0;   ///< values of the whole message
   ControlMessage control = ControlMessage::none;
   LinkState link_state = {};      ///< of link_lost and link_restored
-  std::uint64_t donor_steps = 0;  ///< local steps that the donor has done; of propose_round
+  std::uint64_t donor_steps = 0;  ///< local steps that the donor has done, kMostLocalSteps at most;
+                                  ///< of propose_round
   Round resumes_at = 0;           ///< of catch_up: the first round that is not left out
   std::uint8_t chain = 0;  ///< of waiting: peers that wait one behind the other, the sender first
 };

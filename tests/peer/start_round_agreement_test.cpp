@@ -198,7 +198,9 @@ TEST_CASE(
   for (std::size_t i = 1; i <= StartRoundAgreement::most_rounds(6); ++i)
     longest += fmt::format(R"(,[{},"01"])", i);
   CHECK_FALSE(process.merge("[" + longest + "]").ok());
-  CHECK_FALSE(process.merge(R"([[30,"f3"]])").ok());  // that is not for others to say
+  // What others say of this process is not counted, nor passed on.
+  CHECK(process.merge(R"([[30,"f3"],[40,"31"]])").ok());
+  CHECK(process.contribution() == R"([[10,"31"],[20,"31"],[30,"c2"]])");
   CHECK(process.merge(R"([[10,"f3"],[30,"c2"]])").ok());
   CHECK(process.outcome(false)->round == 10);
 }

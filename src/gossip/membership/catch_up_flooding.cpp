@@ -51,10 +51,20 @@ bool CatchUpFlooding::includes(int peer, const CatchUp& catch_up) const {
   return endpoint_.view().present_since(peer) + *notice_ <= catch_up.from;
 }
 
+/// The round to come in which a neighbour may be, but for N rounds: its link may take effect in a
+/// far one, and it may have left out the rounds that this peer is to leave out.
+Round CatchUpFlooding::latest_of_neighbour(int peer) const {
+  Round latest = std::max(endpoint_.earliest_next(), endpoint_.view().present_since(peer));
+  for (const CatchUp& catch_up : endpoint_.catch_ups().to_come(endpoint_.round()))
+    latest = std::max(latest, catch_up.resumes_at);
+  return latest;
+}
+
 Status CatchUpFlooding::receive(const ChunkHeader& header) {
   const CatchUp news{header.round, header.resumes_at};
   if (!notice_) return protocol_error(header, "it announces a catch-up in a run that has none");
   if (news.from < *notice_ || news.resumes_at < news.from + 2 * *notice_ ||
+      news.from > latest_of_neighbour(header.from) + 2 * *notice_ ||
       news.resumes_at >= exchange_.options().rounds || !includes(header.from, news))
     return protocol_error(header, fmt::format("it announces a catch-up from round {} to round {}, "
                                               "which no peer can have announced",

@@ -42,6 +42,7 @@ class CatchUpFlooding {
 
  private:
   bool includes(int peer, const CatchUp& catch_up) const;
+  Round latest_of_neighbour(int peer) const;
   void consider(Round first);
   void spread(const CatchUp& catch_up, int from);
   void pass_on(int to, const CatchUp& catch_up);

@@ -193,7 +193,6 @@ Status Membership::on_handshake(const ChunkHeader& header) {
   }
 }
 
-/// Whether a peer that has asked for rows may begin with round `next`.
 /// A peer that is to join takes part from its first round on, with the rows of its donor, so
 /// its neighbours let their links take effect in that round, and wait for its first rows.
 void Membership::offer_link(int peer) {
@@ -233,8 +232,9 @@ Status Membership::on_same_proposal(const ChunkHeader& header) {
 
 /// The donor's proposal to this joining peer.
 Status Membership::on_start_point(const ChunkHeader& header) {
-  if (donor_ != header.from || start_ || header.round < endpoint_.earliest_next())
-    return protocol_error(header, "it proposes a start that was not requested");
+  if (donor_ != header.from || start_ || header.round < endpoint_.earliest_next() ||
+      header.round > exchange_.options().rounds || header.donor_steps > kMostLocalSteps)
+    return protocol_error(header, "it proposes a start that was not requested, or is impossible");
   start_ = StartPoint{header.round, header.donor_steps};
   // Its row of that round may arrive before this peer has taken the rows that it joins with.
   endpoint_.on_link_restored(header.from, header.round);

@@ -18,7 +18,6 @@ namespace fs = std::filesystem;
 
 constexpr int kFormat = 2;
 constexpr std::uint64_t kMaxManifestBytes = 64 << 20;  // 0.5 KiB a node and 60 bytes a tensor
-constexpr std::uint64_t kMaxLocalSteps = std::uint64_t{1} << 53;
 constexpr const char* kChecksum = "checksum";
 
 Json to_json(const NodeState& state) {
@@ -156,7 +155,7 @@ Status check_nodes(const Setup& setup, const fs::path& path, const Manifest& man
     if (state.node < lowest || state.node >= setup.nodes())
       return damaged_file(
           path, fmt::format("node {} is out of order, or the run has no such node", state.node));
-    if (state.steps > kMaxLocalSteps)
+    if (state.steps > gossip::kMostLocalSteps)
       return damaged_file(path, fmt::format("node {} has {} local steps", state.node, state.steps));
     if (!are_plausible(state) || state.rounds_left_out > manifest.round)
       return damaged_file(

@@ -102,9 +102,10 @@ Status StartRoundAgreement::merge(const std::string& text) {
     auto nodes = nodes_in(entry[1].get<std::string>(), nodes_);
     if (!nodes || std::ranges::find(*nodes, true) == nodes->end()) return nonsense;
     const auto round = entry[0].get<Round>();
-    if ((*nodes)[static_cast<std::size_t>(hosted_.front())] && !own_rounds_.contains(round))
-      return nonsense;  // only this process could know that
-    theirs[round] = std::move(*nodes);
+    // A member may have invented it, and others passed it on: only this process knows.
+    for (const int node : hosted_)
+      (*nodes)[static_cast<std::size_t>(node)] = own_rounds_.contains(round);
+    if (std::ranges::find(*nodes, true) != nodes->end()) theirs[round] = std::move(*nodes);
   }
   for (const auto& [round, nodes] : theirs) {
     Nodes& known = owners_.try_emplace(round, nodes_).first->second;

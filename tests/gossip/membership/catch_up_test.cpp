@@ -175,12 +175,13 @@ TEST_CASE("a catch-up that no peer can have announced is a protocol violation") 
   };
   // The peer is in round 9, of 100. An announcement reaches its neighbour 2 rounds ahead.
   const Announced cases[] = {{12, 50, nullptr},
-                             {90, 94, nullptr},
+                             {14, 18, nullptr},
                              {1, 50, "can have announced"},  // before the first round
                              {8, 50, "which has begun"},
                              {9, 50, "which has begun"},
                              {13, 16, "can have announced"},  // it is not worth it
                              {12, 12, "can have announced"},
+                             {15, 50, "can have announced"},  // long before it begins
                              {12, 5, "can have announced"},
                              {12, 100, "can have announced"},  // the run has no such round
                              {12, ~Round{0}, "can have announced"},
@@ -239,7 +240,7 @@ TEST_CASE("a link takes effect in no round that may be left out, and in the ones
     CAPTURE(round);
     LonePeer peer(1, 3);
     for (const int partner : {0, 2}) peer.exchange.connect(1, partner, peer.dead_end);
-    peer.exchange.endpoint(1).begin_at(3);
+    peer.exchange.endpoint(1).begin_at(13);
     REQUIRE(peer.receive_catch_up(20, 50).ok());
     peer.membership.on_link_lost(0, "its connection broke");
     peer.membership.on_link_restored(0);

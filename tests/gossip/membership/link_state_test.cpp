@@ -382,6 +382,11 @@ TEST_CASE("a joining peer knows whether it has a donor") {
   CHECK(peer.membership.donor_search() == DonorSearch::only_joining);
   CHECK(peer.receive(ControlMessage::resync, 3).ok());
   CHECK(peer.membership.donor_search() == DonorSearch::requested);
+  // No donor is beyond the run, or has done so many steps that counting on would overflow.
+  CHECK_FALSE(peer.receive(ControlMessage::propose_round, 101).ok());
+  Chunk chunk = control_chunk(1, 0, ControlMessage::propose_round, 50);
+  chunk.header.donor_steps = kMostLocalSteps + 1;
+  CHECK_FALSE(peer.exchange.deliver(std::move(chunk)).ok());
   peer.membership.on_link_lost(1, "it died");
   CHECK(peer.membership.donor_search() == DonorSearch::no_neighbour);
 }
