@@ -263,6 +263,21 @@ TEST_CASE("a peer that said goodbye may close and is not lost") {
   CHECK(b.faults.empty());
 }
 
+TEST_CASE("a process that leaves does not wait for ever for a reader that acknowledges nothing") {
+  World world(2);
+  world.options.row_timeout = 0.2;
+  Process& a = world.add({0}, {{0, 1}});
+  Process& b = world.add({1}, {{0, 1}});
+  world.join();
+  b.memory.hold = true;
+  Row row(8 << 20);  // more than sockets and the window of the reader hold
+  for (std::size_t begin = 0; begin < row.values.size(); begin += 1 << 18)
+    a.network->link(0, 1).send(row.chunk(0, 1, 0, begin, 1 << 18));
+  a.network->leave(1ms);
+  CHECK(a.said("has acknowledged nothing for 0.2 s"));
+  CHECK(row.leases == 0);
+}
+
 TEST_CASE(
     "a slow reader receives all that was sent to it, although the patience of the leaving sender "
     "is short") {

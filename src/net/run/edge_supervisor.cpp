@@ -110,7 +110,7 @@ void EdgeSupervisor::on_failure(Session& session, Error error) {
   const RemoteState& remote = session.remote();
   const gossip::Time pause = edge.admission.on_failure(
       state_.scheduler.now(), {.violated = remote.violated, .silent = edge.lost && !remote.alive});
-  if (!run.joined && !remote.latest_round) {
+  if (!run.joined && !remote.any_chunk) {
     // No chunk was sent yet, so the peer may come again as if it had not been there.
     edge.remote_attempt = "it connected, but was lost again";
   } else if (!on_session_end(edge, error)) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -49,17 +50,35 @@ bool Shutdown::left() const {
   return state_.edges.all_sessions([](const Session& session) { return session.finished(); });
 }
 
+/// Whether a partner has all that was sent to it, or needs it no more. A slow reader that is alive
+/// receives all, however long that takes: its last round may need it. The failure detector finds
+/// one that is not; one that acknowledges nothing more for net.row_timeout is given up.
+bool Shutdown::takes_all(Session& session, Acknowledged& acks) {
+  const SendQueue& queue = session.queue();
+  if (session.closed() || session.remote().said_goodbye ||
+      (queue.fully_acked() && session.options().lending->lent().empty()))
+    return true;
+  const gossip::Time now = state_.scheduler.now();
+  const double limit = state_.setup.options.row_timeout;
+  if (!acks.since || queue.acked() != acks.frames) acks = {queue.acked(), now};
+  if (now - *acks.since < gossip::from_seconds(limit)) return false;
+  state_.setup.message(
+      fmt::format("{} has acknowledged nothing for {:.3g} s (net.row_timeout): what it was sent "
+                  "last may be lost",
+                  session.options().name, limit));
+  session.close();
+  return true;
+}
+
 void Shutdown::leave(gossip::Time patience) {
   begin_leave();
   RealScheduler& scheduler = state_.scheduler;
-  // A slow reader that is alive receives all that was sent to it, however long that takes: its last
-  // round may need it. The failure detector finds one that is not.
   if (!state_.run.error)
-    scheduler.run_io_until([&] {
-      return state_.edges.all_sessions([](const Session& session) {
-        return session.closed() || session.remote().said_goodbye ||
-               (session.queue().fully_acked() && session.options().lending->lent().empty());
-      });
+    scheduler.run_io_until([this, acks = std::map<Session*, Acknowledged>()]() mutable {
+      bool delivered = true;
+      for (auto& [pair, edge] : state_.edges)
+        if (edge.session && !takes_all(*edge.session, acks[edge.session.get()])) delivered = false;
+      return delivered;
     });
   bool timed_out = false;
   const auto deadline = scheduler.after(patience, [&timed_out] { timed_out = true; });

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
+#include <optional>
 
 #include "net/run/network_state.hpp"
 
@@ -28,6 +30,13 @@ class Shutdown {
   void relay_on(gossip::Time patience, const std::function<void(std::size_t pairs)>& on_start);
 
  private:
+  /// Of a partner that a process waits for as it leaves.
+  struct Acknowledged {
+    std::uint64_t frames = 0;
+    std::optional<gossip::Time> since = {};
+  };
+  bool takes_all(Session& session, Acknowledged& acks);
+
   NetworkState& state_;
   bool relays_ = true;
 };

@@ -120,10 +120,11 @@ void Session::send(gossip::Chunk chunk) {
   const gossip::ChunkHeader& header = chunk.header;
   GOSSAMER_CHECK(header.from == options_.local() && header.to == options_.remote(),
                  "a chunk on the link of another pair");
-  remote_.latest_round = std::max(remote_.latest_round.value_or(0), header.round);
+  remote_.any_chunk = true;
   traffic_.data_bytes_sent += gossip::frame_bytes(chunk);
   if (header.control != gossip::ControlMessage::none)
     return transport_.send(control_frame(header), std::move(chunk));
+  remote_.latest_round = std::max(remote_.latest_round.value_or(0), header.round);
   const DataFrame data{header.round, header.channel, header.offset, header.total};
   const std::optional<LentPlace> place = options_.lending->place_of(chunk);
   if (!place) return transport_.send(data, std::move(chunk));
@@ -217,7 +218,10 @@ Status Session::on_content(Frame frame) {
     traffic_.lent_bytes_received += chunk.values.size_bytes();
   }
   traffic_.data_bytes_received += gossip::frame_bytes(chunk);
-  remote_.latest_round = std::max(remote_.latest_round.value_or(0), header.round);
+  remote_.any_chunk = true;
+  // A control message may name a round that is far from coming.
+  if (header.control == gossip::ControlMessage::none)
+    remote_.latest_round = std::max(remote_.latest_round.value_or(0), header.round);
   return state_ == State::open ? owner_.on_chunk(std::move(chunk)) : Status();
 }
 

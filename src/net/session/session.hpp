@@ -55,7 +55,8 @@ struct RemoteState {
   bool said_goodbye = false;
   bool suspected = false;  ///< it has been silent for half of the failure timeout
   bool violated = false;   ///< its latest connection ended because of what it sent
-  std::optional<gossip::Round> latest_round;  ///< of all chunks, sent or received
+  bool any_chunk = false;  ///< sent or received
+  std::optional<gossip::Round> latest_round;  ///< of all rows, sent or received
 };
 
 /// Thread: the scheduler's.
