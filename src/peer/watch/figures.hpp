@@ -46,6 +46,7 @@ struct NodeFigures : NodeTotals {
   double distance = kNotKnown;       ///< of its parameters from the mean over the honest peers …
   std::uint64_t distance_round = 0;  ///< … in the newest round of which it is known
   NodeStatus state = NodeStatus::unknown;
+  bool trains() const { return state == NodeStatus::training || state == NodeStatus::joined; }
 };
 
 /// Mean, least and largest of the values that are finite.

@@ -86,7 +86,7 @@ std::uint64_t RunView::add_node(const Json& record, int node) {
   figures.changed = version_;
   const std::uint64_t sent = take_record(record, figures);
   if (figures.round > present_.round) update_absences(figures.round);
-  const bool trained = trains(node);
+  const bool trained = figures.trains();
   if (figures.state != NodeStatus::joined && figures.state != NodeStatus::lost &&
       figures.state != NodeStatus::absent)
     figures.state = NodeStatus::training;
@@ -309,11 +309,6 @@ void RunView::set_link(int from, int to, bool lost, const std::string& cause) {
   update_state(to);
 }
 
-bool RunView::trains(int node) const {
-  const NodeStatus state = nodes_[static_cast<std::size_t>(node)].state;
-  return state == NodeStatus::training || state == NodeStatus::joined;
-}
-
 /// Whether the peer is lost depends on the neighbours that train.
 void RunView::update_state(int node) {
   const auto index = static_cast<std::size_t>(node);
@@ -323,7 +318,8 @@ void RunView::update_state(int node) {
     return;
   int witnesses = 0, losses = 0;
   for (const int peer : links_.neighbours(node))
-    if (trains(peer)) ++witnesses, losses += links_.has_lost(peer, node) ? 1 : 0;
+    if (nodes_[static_cast<std::size_t>(peer)].trains())
+      ++witnesses, losses += links_.has_lost(peer, node) ? 1 : 0;
   const bool is_lost = witnesses > 0 && losses == witnesses;
   if (is_lost == (figures.state == NodeStatus::lost)) return;
   const bool served = running_.contains(node);

@@ -100,7 +100,6 @@ class RunView {
   bool is_link(int a, int b) const;
   void set_link(int from, int to, bool lost, const std::string& cause);
   void update_state(int node);
-  bool trains(int node) const;
   RoundHistory::Round* kept_round(std::uint64_t round);
 
   const RunViewOptions options_;
