@@ -60,9 +60,7 @@ class Averager(PeerLoop):
         tensors   others of the same names, shapes and types, which take the place of the former
         """
         request = self._pending()
-        if tensors is not None:
-            self._replace(by_name(tensors))
-        self._check_tensors()
+        self._tensors = self._ready(self._tensors if tensors is None else by_name(tensors))
         row = self._flat(request.x)
         # Rows start at zero. An asynchronous algorithm may have averaged this one already, with
         # that of a faster neighbour: so the first values are added, or the mean would move.
@@ -86,29 +84,30 @@ class Averager(PeerLoop):
     def _take_final(self, row: Any) -> None:
         self._take(row)
 
-    def _replace(self, tensors: dict[str, Any]) -> None:
+    def _ready(self, tensors: dict[str, Any]) -> dict[str, Any]:
+        """Checks tensors before anything is sent: those of before stay if one cannot be mixed."""
         if list(tensors) != list(self._places):
             raise _core.Error(
                 f"tensors: the averager began with {', '.join(self._places)}, and is given "
                 f"{', '.join(tensors) or 'none'}"
             )
-        self._tensors = self._checked(tensors)
-
-    def _checked(self, tensors: dict[str, Any]) -> dict[str, Any]:
-        for name, tensor in tensors.items():
-            if problem := self._problem(tensor):
-                raise _core.Error(f"tensor {name} {problem}")
-        return tensors
-
-    def _check_tensors(self) -> None:
-        for name, tensor in self._tensors.items():
+        for name, tensor in self._checked(tensors).items():
             place = self._place(tensor)
             if place != self._places[name]:
                 raise _core.Error(
                     f"tensor {name} has changed: it was {self._places[name]}, and is {place}"
                 )
             if not self._is_finite(tensor):
-                raise _core.Error(f"tensor {name} has values that are not finite")
+                raise _core.Error(
+                    f"tensor {name} has values that are not finite, or not as float32"
+                )
+        return tensors
+
+    def _checked(self, tensors: dict[str, Any]) -> dict[str, Any]:
+        for name, tensor in tensors.items():
+            if problem := self._problem(tensor):
+                raise _core.Error(f"tensor {name} {problem}")
+        return tensors
 
     def _store(self, row: Any) -> None:
         for part, tensor in self._parts(row):
@@ -151,7 +150,8 @@ class Averager(PeerLoop):
     def _is_finite(self, tensor: Any) -> bool:
         import numpy
 
-        return bool(numpy.isfinite(tensor).all())
+        with numpy.errstate(over="ignore"):
+            return bool(numpy.isfinite(tensor.astype(numpy.float32, copy=False)).all())
 
 
 def by_name(tensors: Mapping[str, Any] | Iterable[Any]) -> dict[str, Any]:

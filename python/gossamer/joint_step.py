@@ -104,6 +104,11 @@ def step_rows(
     return True
 
 
+# In PyTorch 1 the foreach forms of these are other methods: RAdam's divides by zero where all
+# gradients have been zero, and NAdam's takes other steps.
+OTHER_WITH_FOREACH = ("NAdam", "RAdam") if torch.__version__.startswith("1.") else ()
+
+
 def is_special(optimizer: torch.optim.Optimizer) -> bool:
     """Of another library, or with hooks, or with options that foreach does not take."""
     groups = optimizer.param_groups
@@ -111,6 +116,7 @@ def is_special(optimizer: torch.optim.Optimizer) -> bool:
     return (
         not type(optimizer).__module__.startswith("torch.optim.")
         or "foreach" not in optimizer.defaults
+        or type(optimizer).__name__ in OTHER_WITH_FOREACH
         or "step" in vars(optimizer)
         or any(vars(optimizer).get(f"_optimizer_step_{when}_hooks") for when in ("pre", "post"))
         or any(group.get("foreach") is False for group in groups)

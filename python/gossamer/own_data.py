@@ -161,7 +161,9 @@ class Scales:
             with torch.inference_mode(False):  # they are used by other calls, too
                 self._converted[dtype, device] = (
                     torch.tensor(self.means, dtype=dtype, device=device).reshape(self.shape),
-                    torch.tensor(self.deviations, dtype=dtype, device=device).reshape(self.shape),
+                    torch.tensor(divisors(self.deviations, dtype == torch.float32), dtype=dtype)
+                    .to(device)
+                    .reshape(self.shape),
                 )
         return self._converted[dtype, device]
 
@@ -172,6 +174,14 @@ class Scales:
         if dtype not in self._converted:
             self._converted[dtype] = (
                 numpy.array(self.means, dtype).reshape(self.shape),
-                numpy.array(self.deviations, dtype).reshape(self.shape),
+                numpy.array(divisors(self.deviations, dtype == "float32"), dtype).reshape(
+                    self.shape
+                ),
             )
         return self._converted[dtype]
+
+
+def divisors(deviations: Sequence[float], as_float32: bool) -> list[float]:
+    """Deviations as divisors: one that is 0 as float32 is infinite, as of a constant feature."""
+    least = 2.0**-149 if as_float32 else 0.0
+    return [math.inf if each < least else each for each in deviations]

@@ -134,20 +134,28 @@ class Optimizer(PeerLoop, torch.optim.Optimizer):
             replica.check_module()
         if self._check_gradients:
             replica.check_gradients(self.steps)
-        if loss is not None:
-            request.add_loss(float(loss.detach() if isinstance(loss, torch.Tensor) else loss))
-        request.set_rate(replica.rate)
-        self._handler.steps += 1
+        value = (
+            None
+            if loss is None
+            else float(loss.detach() if isinstance(loss, torch.Tensor) else loss)
+        )
+        rate = replica.rate
         if request.operation == "local_steps":
             replica.local_step()
             self._steps_left -= 1
-            if self._steps_left > 0:
-                return loss
-            replica.store(request.x)
         elif request.operation == "gradient":
             replica.write_gradient(request.gradient)
         else:
             replica.update(request.x, request.gradient)
+        # A step that raised has not been done, and may be done again.
+        if value is not None:
+            request.add_loss(value)
+        request.set_rate(rate)
+        self._handler.steps += 1
+        if request.operation == "local_steps":
+            if self._steps_left > 0:
+                return loss
+            replica.store(request.x)
         self._complete()
         return loss
 

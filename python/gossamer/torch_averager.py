@@ -44,6 +44,10 @@ class Averager(averager.Averager):
             return f"is of {tensor.dtype}; rows hold real numbers"
         if tensor.is_meta or tensor.layout != torch.strided:
             return f"is on {tensor.device} with layout {tensor.layout}, and has no dense values"
+        if any(
+            each == 0 < size - 1 for each, size in zip(tensor.stride(), tensor.shape, strict=True)
+        ):
+            return "has several elements in one place of memory; give a clone, tensor.clone()"
         return None
 
     def _place(self, tensor: Any) -> str:
@@ -53,7 +57,7 @@ class Averager(averager.Averager):
         return torch.from_dlpack(row)
 
     def _is_finite(self, tensor: Any) -> bool:
-        return bool(torch.isfinite(tensor).all())
+        return bool(torch.isfinite(tensor.float()).all())
 
 
 def average(

@@ -118,10 +118,12 @@ class Task(RequestHandler):
             for step in range(request.step, request.step + request.steps):
                 self._backward(module, replica, request, step)
                 replica.local_step()
+            replica.check_module()
             replica.store(request.x)
         elif request.operation == "gradient":
             replica.take(request.x)
             self._backward(module, replica, request, request.step)
+            replica.check_module()
             replica.write_gradient(request.gradient)
         elif request.operation == "update":
             replica.update(request.x, request.gradient)
@@ -191,6 +193,7 @@ class Task(RequestHandler):
                 "loss(module, batch) returns a tensor of shape ()"
             )
         loss.backward()
+        replica.check()  # what the loss did to the parameters
         request.add_loss(float(loss.detach()))
         request.set_rate(replica.rate)
 

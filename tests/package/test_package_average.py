@@ -210,6 +210,7 @@ class Sharded(torch.nn.Parameter):
         (gossip.Averager, torch.ones(2).to_sparse(), "0 is on cpu with layout torch.sparse_coo"),
         (gossip.Averager, Sharded(torch.ones(2)), "0 is a DTensor; give its local tensor"),
         (gossip.Averager, np.ones(2), "0 is of ndarray, and no torch.Tensor"),
+        (gossip.Averager, torch.ones(1).expand(3), "0 has several elements in one place of memory"),
         (gossamer.Averager, np.ones(2, np.int32), "0 is of int32; rows hold real numbers"),
         (gossamer.Averager, np.broadcast_to(np.ones(1), 2), "0 is read-only"),
         (gossamer.Averager, [1.0], "0 is of list, and no numpy.ndarray"),
@@ -237,6 +238,26 @@ def test_a_changed_tensor_is_named(configure: Configure, tmp_path: Path) -> None
         value.data = torch.full((4,), 2.0)
         averager.average()  # the errors have done no harm
     assert torch.equal(value, torch.full((4,), 2.0))
+
+
+def test_arrays_that_cannot_be_mixed_leave_the_former_ones(
+    configure: Configure, tmp_path: Path
+) -> None:
+    value = np.ones(4)
+    with gossamer.Averager([value], configure(1), 0, out=tmp_path / "o") as averager:
+        for given, message in [
+            (np.ones(5), r"tensor 0 has changed: .*\(4,\).*\(5,\)"),
+            (np.full(4, np.nan), "tensor 0 has values that are not finite"),
+            (np.full(4, 1e39), "or not as float32"),
+        ]:
+            with pytest.raises(gossamer.Error, match=message):
+                averager.average([given])
+        value.flags.writeable = False
+        with pytest.raises(gossamer.Error, match="tensor 0 is read-only"):
+            averager.average()
+        value.flags.writeable = True
+        averager.average()
+    assert np.array_equal(value, np.ones(4))
 
 
 def test_other_shapes_at_a_neighbour_are_refused(consensus: Consensus) -> None:

@@ -201,6 +201,39 @@ def test_a_skipped_batch_is_no_step(wrap: Wrap) -> None:
     assert optimizer.finished
 
 
+class Failing(torch.optim.SGD):
+    """Its second step raises once."""
+
+    calls = 0
+
+    def step(self, closure: Any = None) -> Any:
+        self.calls += 1
+        if self.calls == 2:
+            raise ZeroDivisionError("a bug of the user")
+        return super().step(closure)
+
+
+def test_a_step_that_raised_has_not_been_done(wrap: Wrap, tmp_path: Path) -> None:
+    model = network()
+    optimizer = wrap(Failing(model.parameters(), lr=0.1), rounds=2)
+    losses = []
+    for index in range(2):
+        optimizer.zero_grad()
+        loss = loss_of(model, batch_of(0, index))
+        loss.backward()
+        if index == 1:
+            with pytest.raises(ZeroDivisionError):
+                optimizer.step(loss=100)
+            assert optimizer.steps == 1
+        optimizer.step(loss=loss)
+        losses.append(float(loss))
+    assert optimizer.steps == 2
+    assert optimizer.finished
+    records = (tmp_path / "out-0" / "log-0.jsonl").read_text(encoding="utf-8").splitlines()
+    rounds = [each for each in map(json.loads, records) if each["record"] == "round"]
+    assert rounds[-1]["train_loss"] == pytest.approx(sum(losses) / 2)
+
+
 def step_of(optimizer: gossip.Optimizer, model: torch.nn.Module, queue: Any) -> None:
     loss_of(model, batch_of(0, 0)).backward()
     for _ in range(2):  # within a round, and then at its end

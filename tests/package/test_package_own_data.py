@@ -89,6 +89,8 @@ def test_scales_make_the_mean_zero_and_the_deviation_one(images: np.ndarray, kin
     large = gossamer.Scales([0.0, 1.7e9], [np.inf, 1000.0], (2,))
     assert np.asarray(large(kind(np.array([[1, 1700000123]]))))[0, 1] == np.float32(0.123)
     assert np.asarray(scales(kind(images))).dtype == np.float64
+    tiny = gossamer.Scales([0.0], [1e-46], (1,))  # 0 as float32
+    assert np.asarray(tiny(kind(np.zeros((1, 1), np.float32))))[0, 0] == 0
 
 
 @pytest.mark.parametrize(

@@ -184,6 +184,37 @@ def test_what_a_task_must_not_return(
         gossamer.run(configure(), gossamer.torch.Task(**(made | changes)), out=tmp_path / "out")
 
 
+def replace_data(module: torch.nn.Module, batch: Any) -> torch.Tensor:
+    parameters = list(module.parameters())
+    values = torch.nn.utils.parameters_to_vector(parameters).clamp(-0.3, 0.3)
+    torch.nn.utils.vector_to_parameters(values, parameters)
+    return loss_of(module, batch)
+
+
+def replace_layer(module: torch.nn.Module, batch: Any) -> torch.Tensor:
+    loss = loss_of(module, batch)
+    module[0] = torch.nn.Linear(64, 10)
+    return loss
+
+
+@pytest.mark.parametrize(
+    ("loss", "message"),
+    [
+        (replace_data, r"parameter 0\.weight has other memory than its row"),
+        (replace_layer, "the parameters of the module are others"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["dpsgd", "gradient_tracking"])
+def test_a_loss_that_replaces_parameters_is_noticed(
+    configure: Configure, tmp_path: Path, loss: Any, message: str, kind: str
+) -> None:
+    """The optimizer would step on parameters that are not those of the row, or not be trained."""
+    model = lambda peer: torch.nn.Sequential(softmax(peer))  # noqa: E731
+    task = gossamer.torch.Task(model, sgd, batch_of, loss)
+    with pytest.raises(gossamer.Error, match=message):
+        gossamer.run(configure(), task, out=tmp_path / "out", settings={"algorithm.kind": kind})
+
+
 @pytest.mark.parametrize(
     ("method", "value", "message"),
     [

@@ -165,8 +165,10 @@ def test_peers_end_as_those_trained_one_by_one(
         lambda p: torch.optim.AdamW(p, lr=1e-2),
         lambda p: torch.optim.RMSprop(p, lr=1e-3),
         lambda p: torch.optim.SGD([{"params": [q], "lr": 0.1 / (1 + q.dim())} for q in p]),
+        lambda p: torch.optim.RAdam(p, lr=1e-2),  # pixels are zero, and so are their gradients
+        lambda p: torch.optim.NAdam(p, lr=1e-2),
     ],
-    ids=["sgd", "adamw", "rmsprop", "groups"],
+    ids=["sgd", "adamw", "rmsprop", "groups", "radam", "nadam"],
 )
 def test_optimizers_step_together_as_one_by_one(runs: Runs, optimizer: Any) -> None:
     _, expected = runs.run(task(optimizer=optimizer, vmap=False))
@@ -330,6 +332,17 @@ def test_a_parameter_outside_of_the_module_is_refused(runs: Runs) -> None:
 
     with pytest.raises(gossamer.Error, match=r"vmap: parameter 0\.2 of the optimizer is no param"):
         runs.run(task(optimizer=with_temperature))
+
+
+def test_a_hook_of_a_parameter_is_refused(runs: Runs) -> None:
+    def clipping(peer: int) -> torch.nn.Module:
+        model = softmax(peer)
+        next(model.parameters()).register_hook(lambda gradient: gradient.clamp(-0.1, 0.1))
+        return model
+
+    with pytest.raises(gossamer.Error, match=r"vmap: parameter weight has a hook.*\(vmap=False\)"):
+        runs.run(task(clipping))
+    runs.run(task(clipping, vmap=False), settings={"run.rounds": 1})
 
 
 def test_without_the_transforms_peers_are_trained_one_by_one(
