@@ -16,10 +16,10 @@ ModelSpec wide() {
 }
 
 template <class Real>
-Outcome gradients_on(gpu::BasicDevice<Real>& device, std::size_t peers) {
+Outcome gradients_on(gpu::BasicDevice<Real>& device, std::size_t peers, bool ragged = false) {
   const Samples samples(kGreyImage, 80);
   const CompiledModel network = compiled(wide(), kGreyImage, 64);
-  Fleet<Real> fleet(device, network, samples, peers);
+  Fleet<Real> fleet(device, network, samples, peers, ragged);
   fleet.run({}, {64});
   return fleet.outcome();
 }
@@ -62,6 +62,18 @@ TEST_CASE("GPU: rounded factors of products cost what their bits are worth") {
         finer[p] = error;
       }
     }
+  }
+}
+
+TEST_CASE("GPU: products of rows off alignment, at unequal distances, at any precision") {
+  gpu::BasicCpuDevice<double> cpu(1);
+  const Outcome exact = gradients_on(cpu, 3);
+  for (const MatmulPrecision precision : {MatmulPrecision::tf32, MatmulPrecision::bf16}) {
+    const auto device = rounding_gpu(precision);
+    if (device == nullptr) return;
+    const Outcome rounded = gradients_on(*device, 3, true);
+    for (std::size_t p = 0; p < 3; ++p)
+      CHECK(relative_error(rounded.gradients[p], exact.gradients[p]) <= 1e-2);
   }
 }
 

@@ -5,6 +5,8 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <cstdio>
+#include <cstdlib>
 #include <type_traits>
 #include <vector>
 
@@ -246,6 +248,17 @@ cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t handle, cublasOperation
                         });
 }
 
+namespace {
+
+/// cuBLAS reads whole vectors if factors may be rounded, and does not see the addresses in lists.
+void require_vectors(const void* matrix) {
+  if (reinterpret_cast<std::uintptr_t>(matrix) % 16 == 0) return;
+  std::fprintf(stderr, "cuBLAS: a matrix in a list is not at a multiple of 16 bytes\n");
+  std::abort();
+}
+
+}  // namespace
+
 cublasStatus_t cublasGemmBatchedEx(cublasHandle_t handle, cublasOperation_t a_operation,
                                    cublasOperation_t b_operation, int m, int n, int k,
                                    const void* alpha, const void* const a[], cudaDataType a_type,
@@ -260,6 +273,9 @@ cublasStatus_t cublasGemmBatchedEx(cublasHandle_t handle, cublasOperation_t a_op
         for (const void* list : {static_cast<const void*>(a + i), static_cast<const void*>(b + i),
                                  static_cast<const void*>(c + i)})
           require_reachable(list, sizeof(void*), "cuBLAS");
+        if (compute == CUBLAS_COMPUTE_32F_FAST_TF32 || compute == CUBLAS_COMPUTE_32F_FAST_16BF)
+          for (const void* matrix : {a[i], b[i], static_cast<const void*>(c[i])})
+            require_vectors(matrix);
         return Matrices{a[i], b[i], c[i]};
       });
 }

@@ -56,10 +56,12 @@ void Products::run(const PeerProduct<Real>& p) {
   if (p.a.pointers != nullptr && p.peers > 1) {
     GOSSAMER_CHECK(p.b.pointers != nullptr && p.c.pointers != nullptr,
                    "all operands have pointers or none");
+    // Products with rounded factors read whole vectors, and cuBLAS does not see the addresses.
     check(functions_.batched(handle_, operation(p.a), operation(p.b), p.m, p.n, p.k, &one,
                              inputs(p.a.pointers), type, p.a.stride, inputs(p.b.pointers), type,
                              p.b.stride, &zero, outputs(p.c.pointers), type, p.c.stride, p.peers,
-                             compute, CUBLAS_GEMM_DEFAULT),
+                             p.aligned ? compute : compute_type<Real>(MatmulPrecision::float32),
+                             CUBLAS_GEMM_DEFAULT),
           "cublasGemmBatchedEx");
   } else if (p.peers > 1) {
     check(functions_.strided(handle_, operation(p.a), operation(p.b), p.m, p.n, p.k, &one,

@@ -27,6 +27,7 @@ struct PeerProduct {
   int m = 0, n = 0, k = 0;
   Operand<Real> a, b, c;
   int peers = 1;
+  bool aligned = true;  ///< the addresses that pointers lead to are multiples of 16 bytes
 };
 
 /// A cuBLAS handle with its own workspace, on one stream: its products may be captured in graphs.

@@ -109,7 +109,8 @@ void forward(const LayerCall<Real>& call, const DenseOperation& dense) {
        .a = weights(call, dense),
        .b = activation(call, call.layer.input(), call.pointers.input, in),
        .c = activation(call, call.layer.output, call.pointers.output, out),
-       .peers = call.batch.peers});
+       .peers = call.batch.peers,
+       .aligned = call.pointers.aligned});
   if (!call.bias_follows)
     add_bias_and_activate(call.stream(), call.batch,
                           columns(call.layer, dense, samples, call.extra));
@@ -129,7 +130,8 @@ void backward(const LayerCall<Real>& call, const DenseOperation& dense) {
        .a = dy,
        .b = transposed(activation(call, call.layer.input(), call.pointers.input, in)),
        .c = weights_gradient(call, dense),
-       .peers = call.batch.peers});
+       .peers = call.batch.peers,
+       .aligned = call.pointers.aligned});
   if (call.layer.input_gradient() == kNowhere) return;
   call.context.products().template run<Real>(
       {.m = in,
@@ -138,7 +140,8 @@ void backward(const LayerCall<Real>& call, const DenseOperation& dense) {
        .a = transposed(weights(call, dense)),
        .b = dy,
        .c = activation(call, call.layer.input_gradient(), call.pointers.input_gradient, in),
-       .peers = call.batch.peers});
+       .peers = call.batch.peers,
+       .aligned = call.pointers.aligned});
 }
 
 std::size_t extra_values(const DenseOperation& dense, int peers, int samples) {

@@ -19,6 +19,7 @@ struct DensePointers {
   Real* const* output = nullptr;
   Real* const* input_gradient = nullptr;
   Real* const* output_gradient = nullptr;
+  bool aligned = true;  ///< all addresses in the lists: PeerProduct::aligned
 };
 
 /// The rows of all peers at equal distances: the first peer's rows, and the distances in values.

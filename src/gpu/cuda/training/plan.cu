@@ -1,9 +1,11 @@
 #include "gpu/cuda/training/plan.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
 #include <memory>
 #include <type_traits>
+#include <utility>
 #include <variant>
 
 namespace gossamer::gpu::cuda {
@@ -126,17 +128,24 @@ class PointerWriter {
 
   template <class At>
   Real* const* list(At at) {
-    for (std::size_t p = 0; p < peers_; ++p) host_[p] = at(p);
+    for (std::size_t p = 0; p < peers_; ++p) {
+      host_[p] = at(p);
+      aligned_ = aligned_ && reinterpret_cast<std::uintptr_t>(host_[p]) % 16 == 0;
+    }
     Real* const* on_gpu = device_;
     host_ += peers_;
     device_ += peers_;
     return on_gpu;
   }
 
+  /// Whether all addresses since the last call are multiples of 16 bytes.
+  bool take_aligned() { return std::exchange(aligned_, true); }
+
  private:
   Real** host_;
   Real** device_;
   std::size_t peers_;
+  bool aligned_ = true;
 };
 constexpr std::size_t kPointerLists = 6;
 
@@ -152,12 +161,14 @@ DensePointers<Real> dense_pointers(const PlanRequest<Real>& request, const Layer
       writer.list([&](std::size_t p) { return request.jobs[p].parameters + dense.weights; });
   pointers.input = in_workspace(layer.input());
   pointers.output = in_workspace(layer.output);
-  if (request.pass == Pass::evaluate) return pointers;
-  pointers.gradient =
-      writer.list([&](std::size_t p) { return request.jobs[p].gradient + dense.weights; });
-  pointers.output_gradient = in_workspace(layer.output_gradient());
-  if (layer.input_gradient() != kNowhere)
-    pointers.input_gradient = in_workspace(layer.input_gradient());
+  if (request.pass != Pass::evaluate) {
+    pointers.gradient =
+        writer.list([&](std::size_t p) { return request.jobs[p].gradient + dense.weights; });
+    pointers.output_gradient = in_workspace(layer.output_gradient());
+    if (layer.input_gradient() != kNowhere)
+      pointers.input_gradient = in_workspace(layer.input_gradient());
+  }
+  pointers.aligned = writer.take_aligned();
   return pointers;
 }
 
