@@ -36,6 +36,22 @@ TEST_CASE("emulated: training takes an eighth of a GPU's memory at most, in batc
   CHECK(emulation::holdings().gpu_bytes - before <= kMemory / 8 + (1 << 20));
 }
 
+TEST_CASE("emulated: a device goes on after there was no memory for what it uploads") {
+  for (const char* function : {"cudaMallocHost", "cudaMalloc"}) {
+    CAPTURE(function);
+    GOSSAMER_GPU(gpu_device);
+    const Held<float> row(*gpu_device, std::vector<float>{1, 2});
+    const std::vector<gpu::ScaleRequest<float>> once(1, {2, row.get(), 2}),
+        many(20'000, {1, row.get(), 2});
+    gpu_device->execute(std::span(once));
+    emulation::fail(function, cudaErrorMemoryAllocation);
+    CHECK_THROWS_AS(gpu_device->execute(std::span(many)), std::bad_alloc);
+    gpu_device->execute(std::span(once));
+    gpu_device->execute(std::span(many));
+    CHECK(row.values() == std::vector<float>{4, 8});
+  }
+}
+
 TEST_CASE("emulated: an error that was thrown is over") {
   GOSSAMER_GPU(gpu_device);
   CHECK_THROWS_AS(gpu_device->allocate(std::size_t{1} << 40), std::bad_alloc);

@@ -8,16 +8,16 @@ namespace gossamer::gpu::cuda {
 void UploadRing::grow(std::size_t segment) {
   GOSSAMER_CUDA(cudaStreamSynchronize, stream_);
   segment = std::max(kSegmentBytes, std::bit_ceil(segment));
+  segment_ = used_ = 0;  // until there is memory: an allocation may throw
+  current_ = 0;
+  recorded_ = {};
   host_ = {};
   device_ = {};
   host_ = PinnedBuffer(kSegments * segment);
   device_ = DeviceBuffer(kSegments * segment);
   for (Event& event : filled_)
     if (!event) event = make_event();
-  recorded_ = {};
   segment_ = segment;
-  used_ = 0;
-  current_ = 0;
 }
 
 void UploadRing::next_segment() {
