@@ -246,6 +246,23 @@ TEST_CASE("emulation: a graph does what was captured, with the arguments of the 
   }
 }
 
+TEST_CASE("emulation: a wait for the whole GPU breaks the captures of all threads") {
+  cudaStream_t stream = nullptr;
+  CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) == cudaSuccess);
+  CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal) == cudaSuccess);
+  cudaError_t waited = cudaSuccess;
+  std::thread([&] {
+    waited = cudaDeviceSynchronize();
+    cudaGetLastError();
+  }).join();
+  CHECK(waited == cudaErrorStreamCaptureUnsupported);
+  cudaGraph_t graph = nullptr;
+  CHECK(cudaStreamEndCapture(stream, &graph) == cudaErrorStreamCaptureInvalidated);
+  CHECK(cudaDeviceSynchronize() == cudaSuccess);
+  CHECK(cudaStreamDestroy(stream) == cudaSuccess);
+  cudaGetLastError();
+}
+
 TEST_CASE("emulation: late streams keep their order and wait for events, and nothing else") {
   const With with({.late = true});
   const Holdings before = holdings();

@@ -23,7 +23,7 @@ cudaError_t begin_on_stream(const char* name, cudaStream_t stream) {
 
 cudaError_t cudaDeviceSynchronize() {
   GOSSAMER_BEGIN(engine().begin("cudaDeviceSynchronize"));
-  GOSSAMER_BEGIN(engine().forbid_in_capture());
+  GOSSAMER_BEGIN(engine().forbid_during_captures(current_gpu()));
   engine().count(&Counts::synchronisations);
   engine().wait_gpu(current_gpu());
   return cudaSuccess;

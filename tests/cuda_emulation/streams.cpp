@@ -261,6 +261,16 @@ bool Engine::captures(cudaStream_t stream) {
   return stream != nullptr && stream->capture.has_value();
 }
 
+cudaError_t Engine::forbid_during_captures(int gpu) {
+  const std::lock_guard lock(mutex_);
+  bool any = false;
+  for (const auto& stream : streams_) {
+    if (!stream->capture || stream->gpu != gpu) continue;
+    stream->capture->broken = any = true;
+  }
+  return any ? remember(cudaErrorStreamCaptureUnsupported) : cudaSuccess;
+}
+
 cudaError_t Engine::forbid_in_capture() {
   const std::lock_guard lock(mutex_);
   for (const auto& stream : streams_) {

@@ -105,6 +105,9 @@ class Engine {
   bool captures(cudaStream_t stream);
   /// For calls that are not allowed during a capture: breaks the capture.
   cudaError_t forbid_in_capture();
+  /// For a wait for a whole GPU, which is not allowed during any capture there, whatever its mode
+  /// and its thread: breaks the captures.
+  cudaError_t forbid_during_captures(int gpu);
 
   /// Adds to a count.
   void count(std::uint64_t Counts::* what, std::uint64_t by = 1);
