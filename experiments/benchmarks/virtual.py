@@ -40,12 +40,12 @@ CASES = {
     "1,024 peers × 200 rounds, linear, random matchings": (
         {**LINEAR, "run.peers": 1024, "run.rounds": 200},
         "wall",
-        20,
+        4,
     ),
     "10,240 peers × 100 rounds, linear, random matchings": (
         {**LINEAR, "run.peers": 10240, "run.rounds": 100},
         "wall",
-        120,
+        25,
     ),
     "averaging among 16 peers on a ring, 50 ms links": (
         {
