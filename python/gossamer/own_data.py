@@ -159,11 +159,12 @@ class Scales:
 
         if (dtype, device) not in self._converted:
             with torch.inference_mode(False):  # they are used by other calls, too
+                means = torch.tensor(self.means, dtype=dtype, device=device)
+                deviations = torch.tensor(self.deviations, dtype=dtype, device=device)
+                deviations[deviations == 0] = math.inf  # too small for the type: it is constant
                 self._converted[dtype, device] = (
-                    torch.tensor(self.means, dtype=dtype, device=device).reshape(self.shape),
-                    torch.tensor(divisors(self.deviations, dtype == torch.float32), dtype=dtype)
-                    .to(device)
-                    .reshape(self.shape),
+                    means.reshape(self.shape),
+                    deviations.reshape(self.shape),
                 )
         return self._converted[dtype, device]
 
@@ -172,16 +173,10 @@ class Scales:
         import numpy
 
         if dtype not in self._converted:
+            deviations = numpy.array(self.deviations, dtype)
+            deviations[deviations == 0] = math.inf  # too small for the type: it is constant
             self._converted[dtype] = (
                 numpy.array(self.means, dtype).reshape(self.shape),
-                numpy.array(divisors(self.deviations, dtype == "float32"), dtype).reshape(
-                    self.shape
-                ),
+                deviations.reshape(self.shape),
             )
         return self._converted[dtype]
-
-
-def divisors(deviations: Sequence[float], as_float32: bool) -> list[float]:
-    """Deviations as divisors: one that is 0 as float32 is infinite, as of a constant feature."""
-    least = 2.0**-149 if as_float32 else 0.0
-    return [math.inf if each < least else each for each in deviations]

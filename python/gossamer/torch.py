@@ -134,25 +134,22 @@ class Optimizer(PeerLoop, torch.optim.Optimizer):
             replica.check_module()
         if self._check_gradients:
             replica.check_gradients(self.steps)
-        value = (
-            None
-            if loss is None
-            else float(loss.detach() if isinstance(loss, torch.Tensor) else loss)
-        )
+        number = loss.detach() if isinstance(loss, torch.Tensor) else loss
+        number = None if number is None else float(number)
         rate = replica.rate
         if request.operation == "local_steps":
             replica.local_step()
-            self._steps_left -= 1
         elif request.operation == "gradient":
             replica.write_gradient(request.gradient)
         else:
             replica.update(request.x, request.gradient)
         # A step that raised has not been done, and may be done again.
-        if value is not None:
-            request.add_loss(value)
+        if number is not None:
+            request.add_loss(number)
         request.set_rate(rate)
         self._handler.steps += 1
         if request.operation == "local_steps":
+            self._steps_left -= 1
             if self._steps_left > 0:
                 return loss
             replica.store(request.x)

@@ -69,7 +69,6 @@ class Structure:
     def __init__(self, module: torch.nn.Module, replica: Replica) -> None:
         self._parameters = list(module.parameters())  # a walk through the module takes long
         self._trains = [each.requires_grad for each in self._parameters]
-        self._replica = replica
         masters = [(k, m) for k, m in enumerate(replica.masters) if m.parameter.requires_grad]
         self.trained = [number for number, _ in masters]
         trained = {id(master.parameter): master.name for _, master in masters}
@@ -94,16 +93,6 @@ class Structure:
                 )
         self.names = [found[each] for each in (*trained, *frozen, *buffers)]
         self._frozen, self._buffers = list(frozen.values()), list(buffers.values())
-
-    def check_hooks(self) -> None:
-        """No parameter has a hook: the gradients are made beside them."""
-        for master in self._replica.masters:
-            hooks = ("_backward_hooks", "_post_accumulate_grad_hooks")
-            if any(getattr(master.parameter, name, None) for name in hooks):
-                raise Error(
-                    f"vmap: parameter {master.name} has a hook, which would not be called; change "
-                    "gradients in the optimizer, or train peers one by one (vmap=False)"
-                )
 
     def has_changed(self) -> bool:
         """A parameter was frozen, or is trained again."""
@@ -214,8 +203,19 @@ class VmapGradients:
         known = self._structures.get(id(peer.replica))
         if known is None or known.has_changed():
             known = self._structures[id(peer.replica)] = Structure(peer.module, peer.replica)
-        known.check_hooks()
+        check_hooks(peer.replica)
         return known
+
+
+def check_hooks(replica: Replica) -> None:
+    """No parameter has a hook: the gradients are made beside them."""
+    for master in replica.masters:
+        hooks = ("_backward_hooks", "_post_accumulate_grad_hooks")
+        if any(getattr(master.parameter, name, None) for name in hooks):
+            raise Error(
+                f"vmap: parameter {master.name} has a hook, which would not be called; change "
+                "gradients in the optimizer, or train peers one by one (vmap=False)"
+            )
 
 
 @torch.no_grad()

@@ -36,6 +36,24 @@ struct Pair {
   std::unique_ptr<RawClient> zero;
 };
 
+/// Peer 0 has sent peer 1 a row that is more than sockets and the window of the reader hold, and
+/// peer 1 reads nothing more.
+struct HeldReader {
+  explicit HeldReader(double row_timeout = NetOptions().row_timeout) {
+    world.options.row_timeout = row_timeout;
+    a = &world.add({0}, {{0, 1}});
+    b = &world.add({1}, {{0, 1}});
+    world.join();
+    b->memory.hold = true;
+    for (std::size_t begin = 0; begin < row.values.size(); begin += 1 << 18)
+      a->network->link(0, 1).send(row.chunk(0, 1, 0, begin, 1 << 18));
+  }
+
+  World world{2};
+  Process *a, *b;
+  Row row{8 << 20};
+};
+
 bool names(const std::string& message, const std::string& rest) {
   return message.starts_with("peer 0 (127.0.0.1:") && message.ends_with(") " + rest);
 }
@@ -264,39 +282,25 @@ TEST_CASE("a peer that said goodbye may close and is not lost") {
 }
 
 TEST_CASE("a process that leaves does not wait for ever for a reader that acknowledges nothing") {
-  World world(2);
-  world.options.row_timeout = 0.2;
-  Process& a = world.add({0}, {{0, 1}});
-  Process& b = world.add({1}, {{0, 1}});
-  world.join();
-  b.memory.hold = true;
-  Row row(8 << 20);  // more than sockets and the window of the reader hold
-  for (std::size_t begin = 0; begin < row.values.size(); begin += 1 << 18)
-    a.network->link(0, 1).send(row.chunk(0, 1, 0, begin, 1 << 18));
-  a.network->leave(1ms);
-  CHECK(a.said("has acknowledged nothing for 0.2 s"));
-  CHECK(row.leases == 0);
+  HeldReader held(0.2);
+  held.a->network->leave(1ms);
+  CHECK(held.a->said("has acknowledged nothing for 0.2 s"));
+  CHECK(held.row.leases == 0);
 }
 
 TEST_CASE(
     "a slow reader receives all that was sent to it, although the patience of the leaving sender "
     "is short") {
-  World world(2);
-  Process& a = world.add({0}, {{0, 1}});
-  Process& b = world.add({1}, {{0, 1}});
-  world.join();
-  b.memory.hold = true;
-  Row row(8 << 20);  // more than sockets and the window of the reader hold
-  for (std::size_t begin = 0; begin < row.values.size(); begin += 1 << 18)
-    a.network->link(0, 1).send(row.chunk(0, 1, 0, begin, 1 << 18));
-  world.scheduler.after(200ms, [&] {
-    b.memory.hold = false;
-    b.memory.held.clear();
+  HeldReader held;
+  held.world.scheduler.after(200ms, [&] {
+    held.b->memory.hold = false;
+    held.b->memory.held.clear();
   });
-  a.network->leave(1ms);
-  CHECK(row.leases == 0);
-  world.run_until([&] { return b.memory.bytes == row.values.size() * sizeof(float); });
-  CHECK(b.faults.empty());
+  held.a->network->leave(1ms);
+  CHECK(held.row.leases == 0);
+  held.world.run_until(
+      [&] { return held.b->memory.bytes == held.row.values.size() * sizeof(float); });
+  CHECK(held.b->faults.empty());
 }
 
 TEST_CASE("a process that dies is detected although all buffers are leased and nothing is read") {
