@@ -124,9 +124,9 @@ class LinkStateFlooding {
   bool is_news(const Update& update) const;
   Round now() const { return std::max(last_begun_, endpoint_.round()); }
   /// The round in which an update's reinitialisation takes place.
-  Round due_round(const Update& update) const {
-    return update.round + static_cast<Round>(table_.peers());
-  }
+  Round due_round(const Update& update) const { return update.round + delay(); }
+  /// The rounds from a change to its reinitialisation, in which all learn of it.
+  Round delay() const { return static_cast<Round>(table_.peers()); }
   bool is_due_later(const Update& update) const;
   void publish(int peer, Round t, bool reachability_only);
   void merge(const Update& update, int from);

@@ -35,7 +35,9 @@ Json deviation_json(const gossip::Deviation& deviation) {
 }
 
 Json refusals_json(const net::RefusedConnections& refused) {
-  return {{"keys", refused.keys}, {"handshakes", refused.handshakes}, {"hellos", refused.hellos}};
+  Json json;
+  for (const auto& [reason, count] : refused.by_reason()) json[reason] = count;
+  return json;
 }
 
 /// What the private gradients of a peer have spent.

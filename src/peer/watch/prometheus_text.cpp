@@ -103,9 +103,7 @@ void append_process(std::string& text, const ProcessFigures& process) {
   const auto& [refused, delays] = process;
   family(text, "refused_connections_total", "counter",
          "Incoming connections that this process refused.");
-  for (const auto& [reason, count] :
-       {std::pair("keys", refused.keys), std::pair("handshakes", refused.handshakes),
-        std::pair("hellos", refused.hellos)})
+  for (const auto& [reason, count] : refused.by_reason())
     sample(text, "refused_connections_total", fmt::format("{{reason=\"{}\"}}", reason),
            static_cast<double>(count));
   family(text, "timer_delay_seconds", "histogram",
