@@ -1,7 +1,5 @@
 // Hits of evaluations on a GPU: which samples count.
-#include <cmath>
 #include <limits>
-#include <numeric>
 
 #include "tests/cuda/training_test_util.hpp"
 
@@ -45,33 +43,11 @@ TEST_CASE_TEMPLATE("GPU: a token outside the vocabulary makes a sample's loss Na
                      Loss::softmax_cross_entropy),
                {.width = 1, .classes = 3}, 1);
   const std::vector<float> tokens{-1, 0, 2, 3, 4, std::numeric_limits<float>::quiet_NaN()};
-  const std::vector<bool> known{false, true, true, false, false, false};
-  const auto losses_on = [&](gpu::BasicDevice<Real>& device) {
-    const Held<float> features(device, tokens);
-    const Held<std::int32_t> labels(device, std::vector<std::int32_t>(tokens.size(), 0));
-    const Held<std::int64_t> hits(device, std::vector<std::int64_t>(tokens.size()));
-    const Held<double> losses(device, std::vector<double>(tokens.size()));
-    const Held<Real> parameters(device, std::vector<Real>(network.parameters(), 0));
-    std::vector<std::uint32_t> samples(tokens.size());
-    std::iota(samples.begin(), samples.end(), 0U);
-    std::vector<gpu::Job<Real>> jobs;
-    for (std::size_t i = 0; i < tokens.size(); ++i)
-      jobs.push_back({.parameters = parameters.get(),
-                      .samples = &samples[i],
-                      .batch = 1,
-                      .loss = losses.get() + i,
-                      .hits = hits.get() + i});
-    device.train(
-        {.program = &network.program(), .tables = {{features.get(), labels.get(), nullptr}}},
-        gpu::Pass::evaluate, jobs);
-    for (std::size_t i = 0; i < tokens.size(); ++i)
-      CHECK(hits.values()[i] == (known[i] ? 1 : 0));  // of equal outputs the first is the largest
-    return losses.values();
-  };
   gpu::BasicCpuDevice<Real> cpu(1);
   const auto check = [&](gpu::BasicDevice<Real>& device) {
-    const std::vector<double> losses = losses_on(device);
-    for (std::size_t i = 0; i < tokens.size(); ++i) CHECK(std::isnan(losses[i]) != known[i]);
+    const EachAlone<Real> found(device, network, tokens.size(), tokens);
+    CHECK(found.have_nan() == std::vector<bool>{true, false, false, true, true, true});
+    CHECK(found.hits == std::vector<std::int64_t>{0, 1, 1, 0, 0, 0});  // the first of equal outputs
   };
   check(cpu);
   check(*gpu_device);

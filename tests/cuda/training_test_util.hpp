@@ -174,6 +174,42 @@ class Fleet {
   std::vector<Held<Real>> parameters_, first_, second_, gradients_;
 };
 
+/// Losses and hits of samples of which each is evaluated alone, at parameters of zero and with
+/// label 0.
+template <class Real>
+struct EachAlone {
+  EachAlone(gpu::BasicDevice<Real>& device, const CompiledModel& network, std::size_t count,
+            const std::vector<float>& values) {
+    const Held<float> features(device, values);
+    const Held<std::int32_t> labels(device, std::vector<std::int32_t>(count, 0));
+    const Held<std::int64_t> counted(device, std::vector<std::int64_t>(count));
+    const Held<double> summed(device, std::vector<double>(count));
+    const Held<Real> parameters(device, std::vector<Real>(network.parameters(), 0));
+    std::vector<std::uint32_t> samples;
+    for (std::uint32_t i = 0; i < count; ++i) samples.push_back(i);
+    std::vector<gpu::Job<Real>> jobs;
+    for (std::size_t i = 0; i < count; ++i)
+      jobs.push_back({.parameters = parameters.get(),
+                      .samples = &samples[i],
+                      .batch = 1,
+                      .loss = summed.get() + i,
+                      .hits = counted.get() + i});
+    device.train(
+        {.program = &network.program(), .tables = {{features.get(), labels.get(), nullptr}}},
+        gpu::Pass::evaluate, jobs);
+    losses = summed.values();
+    hits = counted.values();
+  }
+  std::vector<bool> have_nan() const {
+    std::vector<bool> nan;
+    for (const double loss : losses) nan.push_back(std::isnan(loss));
+    return nan;
+  }
+
+  std::vector<double> losses;
+  std::vector<std::int64_t> hits;
+};
+
 inline double norm(const std::vector<double>& values) {
   double sum = 0;
   for (const double value : values) sum += value * value;

@@ -261,26 +261,25 @@ bool Engine::captures(cudaStream_t stream) {
   return stream != nullptr && stream->capture.has_value();
 }
 
-cudaError_t Engine::forbid_during_captures(int gpu) {
+cudaError_t Engine::break_captures(const std::function<bool(const CUstream_st&)>& affected) {
   const std::lock_guard lock(mutex_);
   bool any = false;
-  for (const auto& stream : streams_) {
-    if (!stream->capture || stream->gpu != gpu) continue;
-    stream->capture->broken = any = true;
-  }
+  for (const auto& stream : streams_)
+    if (stream->capture && affected(*stream)) stream->capture->broken = any = true;
   return any ? remember(cudaErrorStreamCaptureUnsupported) : cudaSuccess;
 }
 
+cudaError_t Engine::forbid_during_captures(int gpu) {
+  return break_captures([gpu](const CUstream_st& stream) { return stream.gpu == gpu; });
+}
+
 cudaError_t Engine::forbid_in_capture() {
-  const std::lock_guard lock(mutex_);
-  for (const auto& stream : streams_) {
-    if (!stream->capture || stream->capture->mode == cudaStreamCaptureModeRelaxed) continue;
-    const bool mine = stream->capture->thread == std::this_thread::get_id();
-    if (!mine && stream->capture->mode != cudaStreamCaptureModeGlobal) continue;
-    stream->capture->broken = true;
-    return remember(cudaErrorStreamCaptureUnsupported);
-  }
-  return cudaSuccess;
+  return break_captures([](const CUstream_st& stream) {
+    const Capture& capture = *stream.capture;
+    return capture.mode == cudaStreamCaptureModeGlobal ||
+           (capture.mode == cudaStreamCaptureModeThreadLocal &&
+            capture.thread == std::this_thread::get_id());
+  });
 }
 
 void Engine::count(std::uint64_t Counts::* what, std::uint64_t by) {

@@ -117,6 +117,8 @@ class Engine {
   std::vector<int> priorities();
 
  private:
+  /// Breaks the captures of the streams that are affected; an error if there are any.
+  cudaError_t break_captures(const std::function<bool(const CUstream_st&)>& affected);
   void run(const Item& item);
   CUstream_st* next_stream();
   void work_late();

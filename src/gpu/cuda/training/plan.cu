@@ -1,12 +1,13 @@
 #include "gpu/cuda/training/plan.hpp"
 
 #include <algorithm>
-#include <cstdint>
 #include <cstring>
 #include <memory>
 #include <type_traits>
 #include <utility>
 #include <variant>
+
+#include "gpu/cuda/kernels/vector.hpp"
 
 namespace gossamer::gpu::cuda {
 namespace {
@@ -130,7 +131,7 @@ class PointerWriter {
   Real* const* list(At at) {
     for (std::size_t p = 0; p < peers_; ++p) {
       host_[p] = at(p);
-      aligned_ = aligned_ && reinterpret_cast<std::uintptr_t>(host_[p]) % 16 == 0;
+      aligned_ = aligned_ && aligned(host_[p]);
     }
     Real* const* on_gpu = device_;
     host_ += peers_;
