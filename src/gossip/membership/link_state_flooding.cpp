@@ -21,6 +21,7 @@ LinkStateFlooding::LinkStateFlooding(Exchange& exchange, Node& node,
       options_(options),
       is_active_(std::move(is_active)),
       table_(endpoint_.peer(), options.partners),
+      delay_(static_cast<Round>(table_.peers())),
       reachable_(options.partners->size()) {
   if (options.changing == nullptr) return;
   // The links of peers that take no part at the start count as lost at both ends.
@@ -115,7 +116,7 @@ void LinkStateFlooding::merge(const Update& update, int from) {
   const Round due = due_round(update), now = this->now();
   if (!reachability_only && (newer || due > now)) {
     // A member may name any round: it must not keep the others from checkpoints until then.
-    if (round <= now + delay()) reinitialised_from_ = std::max(reinitialised_from_, due + 1);
+    if (round <= now + delay_) reinitialised_from_ = std::max(reinitialised_from_, due + 1);
     else if (!is_due_later(update))
       last_changed_from_ = std::min(last_changed_from_.value_or(round), round);
   }
@@ -154,7 +155,7 @@ void LinkStateFlooding::send_all(int peer) {
   // A reinitialisation outlives the link state that caused it, so it travels with the state of this
   // peer's own end.
   const LinkEnd own{endpoint_.peer(), peer};
-  for (const Round due : reinitialisations_) send(peer, {own, table_.version(own), due - delay()});
+  for (const Round due : reinitialisations_) send(peer, {own, table_.version(own), due - delay_});
 }
 
 void LinkStateFlooding::begin_lost() {
@@ -169,7 +170,7 @@ void LinkStateFlooding::leave_out(Round from, Round to) {
   const bool any = first != end;
   reinitialisations_.erase(first, end);
   // Its cause was lost before the news of it came here, and the news of that is under way.
-  if (const Round due = to + delay();
+  if (const Round due = to + delay_;
       any && reinitialisations_.empty() && due < exchange_.options().rounds)
     reinitialisations_.insert(due);
 }
@@ -195,7 +196,7 @@ bool LinkStateFlooding::begin_round(Round t) {
 
 bool LinkStateFlooding::sums_are_whole(Round t) const {
   const auto next = reinitialisations_.lower_bound(t);
-  const bool outstanding = next != reinitialisations_.end() && *next < t + delay();
+  const bool outstanding = next != reinitialisations_.end() && *next < t + delay_;
   return reinitialised_from_ <= t && !outstanding && t <= last_changed_from_.value_or(t);
 }
 

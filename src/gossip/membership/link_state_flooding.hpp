@@ -124,9 +124,7 @@ class LinkStateFlooding {
   bool is_news(const Update& update) const;
   Round now() const { return std::max(last_begun_, endpoint_.round()); }
   /// The round in which an update's reinitialisation takes place.
-  Round due_round(const Update& update) const { return update.round + delay(); }
-  /// The rounds from a change to its reinitialisation, in which all learn of it.
-  Round delay() const { return static_cast<Round>(table_.peers()); }
+  Round due_round(const Update& update) const { return update.round + delay_; }
   bool is_due_later(const Update& update) const;
   void publish(int peer, Round t, bool reachability_only);
   void merge(const Update& update, int from);
@@ -141,6 +139,7 @@ class LinkStateFlooding {
   const MembershipOptions& options_;
   std::function<bool(int partner)> is_active_;
   LinkStateTable table_;
+  const Round delay_;  ///< from a change to its reinitialisation: in these rounds all learn of it
   std::set<Round> reinitialisations_;  ///< rounds of the ones to come
   /// The sums are whole from this round on, and up to the changes to come: those of
   /// reinitialisations_, and the first one that comes too late for a reinitialisation.
